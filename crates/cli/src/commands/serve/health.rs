@@ -45,12 +45,12 @@ impl FollowHealth {
     }
 
     /// The same, for programs. Before it is known which chain is followed, its error says so.
-    pub(super) fn page(&self) -> Option<Value> {
+    pub(super) fn page(&self) -> Value {
         let unknown = || {
             let last_error = Some(self.unknown_chain());
-            Some(FollowStatus { last_error, ..FollowStatus::default() })
+            FollowStatus { last_error, ..FollowStatus::default() }
         };
-        self.status().or_else(unknown).map(|status| page(&status))
+        page(&self.status().unwrap_or_else(unknown))
     }
 
     /// It is not known yet which chain is followed.
@@ -215,7 +215,7 @@ mod tests {
     fn a_node_that_is_silent_is_followed_nevertheless() {
         let health = FollowHealth::default();
         health.waits("no answer");
-        let page = health.page().unwrap();
+        let page = health.page();
         let error = "no upstream has said yet which chain it follows: no answer";
         assert_eq!(page["error"], error);
         assert_eq!((&page["tip"], &page["lag"]), (&Value::Null, &Value::Null));

@@ -253,7 +253,7 @@ impl StatPage for LiveStat {
                 let error = json!({ "error": &*said }).to_string();
                 error.strip_suffix('}').unwrap_or(&error).into()
             });
-            let follow = self.health.as_ref().and_then(|health| health.page()).unwrap_or_default();
+            let follow = self.health.as_ref().map(|health| health.page()).unwrap_or_default();
             let live = self.live(&live);
             let source = self.source.as_ref().map(|source| source.page(&self.folder.store));
             let source = source.map_or(String::new(), |page| format!(",\"source\":{page}"));
