@@ -408,6 +408,10 @@ impl Manifest {
             next.lost = next.lost.iter().filter_map(below).collect();
             next.settle_lost();
         }
+        // Other blocks may come in their place: nothing that was known of these may be told of them.
+        let is_dropped = |number: u64| edit.dropped.iter().any(|range| range.contains(number));
+        next.anchors.retain(|number, _| !is_dropped(*number));
+        next.epochs.retain(|_, last| !is_dropped(*last));
         edit.segments.iter().try_for_each(|entry| next.refuse_other_than_lost(entry))?;
         next.epochs.extend(edit.epochs.into_iter().map(|epoch| (epoch.number, epoch.last)));
         next.segments.retain(|held| !edit.gone.contains(&held.file_name));
