@@ -28,7 +28,7 @@ use crate::footer::look_at_segment;
 use crate::genesis_file::{forget_genesis, genesis_digest, keep_genesis, read_genesis};
 use crate::head::Head;
 use crate::journal::Journal;
-use crate::layout::{HeldRange, overlap, plan_unmerged};
+use crate::layout::{HeldRange, overlap, plan_unmerged, subtract};
 use crate::lock::WriterLock;
 use crate::lookups::{RunSources, SegmentKeys, build_runs, read_no_hashes};
 use crate::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
@@ -71,6 +71,9 @@ pub struct CommitFacts {
     pub epochs: Vec<Epoch>,
     /// Total difficulties before the first blocks of segments, where a source tells them.
     pub difficulties: Vec<(u64, U256)>,
+    /// The blocks that came and were proven: a segment of nothing else is not digest only, whatever was
+    /// held in its place.
+    pub arrived: Option<BlockRange>,
 }
 
 /// What else a commit does, or can do without.
@@ -316,16 +319,13 @@ impl Writer {
         files.extend(prepared.into_iter().map(|run| run.file));
         // Steps on the way to a larger run, and what was prepared for nothing, go.
         files.retain(|file| runs.built.iter().any(|run| run.file_name == file.file_name()));
-        // Whoever builds a segment proves its blocks, but holds those that were here against no anchor: of
-        // blocks that nobody has proven they are not made proven ones.
-        let is_unproven = |entry: &&SegmentEntry| before.has_digest_only(entry.range);
-        let digest_only = segments.iter().filter(is_unproven).map(|it| it.file_name.clone());
+        let digest_only = unproven(before, &segments, facts.arrived);
         let edit = Edit {
             network,
             anchors: facts.anchors,
             epochs: facts.epochs,
             difficulties: facts.difficulties,
-            digest_only: digest_only.collect(),
+            digest_only,
             segments,
             runs: runs.built,
             gone,
@@ -422,6 +422,22 @@ impl Drop for Writer {
         // Views that kept retired segments may be gone since the last commit.
         self.settle_journal();
     }
+}
+
+/// The files of new segments that are digest only. Whoever builds a segment proves its blocks, but
+/// holds those that were here against no anchor: of blocks that nobody has proven they are not made
+/// proven ones.
+fn unproven(
+    before: &Manifest,
+    segments: &[SegmentEntry],
+    arrived: Option<BlockRange>,
+) -> BTreeSet<String> {
+    let arrived: Vec<BlockRange> = arrived.into_iter().collect();
+    let is_unproven = |entry: &&SegmentEntry| {
+        let stayed = subtract(&[entry.range], &arrived);
+        stayed.into_iter().any(|blocks| before.has_digest_only(blocks))
+    };
+    segments.iter().filter(is_unproven).map(|it| it.file_name.clone()).collect()
 }
 
 fn held(view: &View) -> Vec<HeldRange> {

@@ -80,6 +80,7 @@ impl Judge<'_> {
             anchors: anchors.chain(self.trust.anchors).collect(),
             epochs: run.epoch.into_iter().collect(),
             difficulties: difficulty.into_iter().collect(),
+            arrived: Some(range),
         };
         commit(segments, facts)?;
         Ok(ImportReport { range, transaction_count, segment_count, bytes, statuses })

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use chain::BlockRange;
-use chain::trust::{Anchor, TrustStatus};
+use chain::trust::{Anchor, Epoch, TrustStatus};
 use segment::SLOT_BLOCKS;
 
+use super::act::import;
 use super::compare::check_all;
 use super::shelf::{Image, Shelf, files, range, truth, whole};
 use super::slots::slots_at_once;
@@ -166,6 +167,46 @@ fn what_is_built_of_unproven_blocks_is_unproven() {
     let names = all_names(shelf.view().manifest());
     assert_eq!(shelf.writer.confirm(&names, CommitFacts::default()).unwrap(), [range(0, 511)]);
     assert_eq!(shelf.view().manifest().digest_only(), []);
+}
+
+/// Seen: what an archive had brought and proved stayed digest only, and could be dropped.
+#[test]
+fn what_is_built_of_arriving_blocks_alone_is_proven() {
+    let (manifest, image) = source(range(0, 300));
+    for (first, left) in [(256, range(0, 255)), (257, range(0, 511))] {
+        let mut shelf = Shelf::new(range(0, 8191));
+        let given = adopted(&manifest, |_| true);
+        adopt(&mut shelf, &image, given);
+        let arrived = Some(range(first, 600));
+        let facts = CommitFacts { arrived, ..CommitFacts::default() };
+        import(&mut shelf.writer, &[whole(first, 600)], &shelf.truth, facts).unwrap();
+        assert_eq!(shelf.view().manifest().digest_only(), [left], "{first}");
+        check_all(&shelf.view()).unwrap();
+        let names = all_names(shelf.view().manifest());
+        let dropped = shelf.writer.drop_unproven(&names, &BTreeSet::new()).unwrap();
+        assert_eq!(dropped, [left], "{first}");
+    }
+}
+
+/// Seen: blocks that came later in the place of dropped ones were told to be anchored.
+#[test]
+fn what_is_known_of_dropped_blocks_goes_with_them() {
+    let (manifest, image) = source(range(0, 600));
+    let mut shelf = Shelf::new(range(0, 600));
+    adopt(&mut shelf, &image, adopted(&manifest, |_| true));
+    let anchor = |number| Anchor { number, hash: shelf.truth[&number] };
+    let anchors = [255, 256, 511, 512].map(anchor).to_vec();
+    let epochs = vec![Epoch { number: 0, last: 400 }, Epoch { number: 1, last: 600 }];
+    let facts = CommitFacts { anchors, epochs, ..CommitFacts::default() };
+    shelf.writer.commit(Vec::new(), facts).unwrap();
+    let name = manifest.segments()[1].file_name.clone();
+    let dropped = shelf.writer.drop_unproven(&BTreeSet::from([name]), &BTreeSet::new()).unwrap();
+    assert_eq!(dropped, [range(256, 511)]);
+    let view = shelf.view();
+    let anchors: Vec<u64> = view.manifest().anchors().map(|it| it.number).collect();
+    assert_eq!(anchors, [255, 512]);
+    let epochs: Vec<u64> = view.manifest().epochs().map(|it| it.number).collect();
+    assert_eq!(epochs, [1]);
 }
 
 #[test]

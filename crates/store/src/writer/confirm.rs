@@ -27,7 +27,7 @@ impl Writer {
         let before = view.manifest();
         let marked = before.digest_only_segments().filter(|it| proven.contains(&it.file_name));
         let mut proven: BTreeSet<String> = marked.map(|it| it.file_name.clone()).collect();
-        let CommitFacts { network, anchors, epochs, difficulties } = facts;
+        let CommitFacts { network, anchors, epochs, difficulties, arrived: _ } = facts;
         let is_told = !(anchors.is_empty() && epochs.is_empty());
         let facts = Edit { network, anchors, epochs, difficulties, ..Edit::default() };
         let next = loop {
