@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use alloy_primitives::U256;
 use anyhow::Context as _;
-use chain::{BlockNumber, BlockRange, ChainSpec};
+use chain::{BlockNumber, BlockRange};
 use ingest::import::{ImportSettings, network_of};
-use replica::{SealedFile, copy_ahead};
+use replica::{SealedFile, copy_ahead, has_listed_file};
+use store::disk::Folder;
 use store::layout::{HeldRange, join_ranges, overlap};
 use store::manifest::{RunEntry, SegmentEntry};
 use store::read::block_on;
@@ -74,13 +75,14 @@ impl BucketHistory<'_> {
         progress: &Arc<FetchProgress>,
         (runtime, stop): (&Runtime, &FetchStopSignal),
     ) -> Result<TakenUnits, Failure> {
-        self.bring_back(&into)?;
         let batches = self.plan_adoption(into.writer, settings);
+        self.find_stranded(&mut into, &batches)?;
         progress.expect(batches.iter().map(AdoptionBatch::block_count).sum());
+        let is_to_come = |name: &&str| !into.stranded.contains(*name);
         let files: Vec<Vec<SealedFile>> = batches
             .iter()
-            .map(|batch| batch.file_names().filter_map(|name| self.listed.get(name).cloned()))
-            .map(Iterator::collect)
+            .map(|batch| batch.file_names().filter(is_to_come))
+            .map(|names| names.filter_map(|name| self.listed.get(name).cloned()).collect())
             .collect();
         let watch = Arc::<FetchProgress>::clone(progress);
         let mut copied = copy_ahead(self.bucket, files, &self.copies, watch, runtime.handle())?;
@@ -130,14 +132,22 @@ impl BucketHistory<'_> {
         Ok(taken)
     }
 
-    /// Takes back what a killed run had moved and not listed: it need not be copied again.
-    fn bring_back(&self, folder: &AdoptingFolder<'_>) -> Result<(), Failure> {
-        let stranded = folder.writer.unaccounted().iter();
-        for name in stranded.filter(|name| self.listed.contains_key(*name)) {
-            let from = folder.path.join(name);
-            fs::rename(&from, self.copies_path.join(name))
-                .with_context(|| from.display().to_string())?;
-        }
+    /// Finds what a killed run had moved and not listed, if it is wanted and the published file to
+    /// the byte: that need not be copied again. It stays where it is, and so does every other file.
+    fn find_stranded(
+        &self,
+        into: &mut AdoptingFolder<'_>,
+        batches: &[AdoptionBatch],
+    ) -> Result<(), Failure> {
+        let folder = Folder::open(into.path)?;
+        let unaccounted: BTreeSet<&String> = into.writer.unaccounted().iter().collect();
+        let wanted = batches.iter().flat_map(|batch| &batch.segments);
+        // The block that tells the chain is read where copies lie.
+        let wanted =
+            wanted.filter(|it| it.range.first() > 0 && unaccounted.contains(&it.file_name));
+        let listed = wanted.filter_map(|it| self.listed.get(&it.file_name));
+        let whole = listed.filter(|file| has_listed_file(&folder, file));
+        into.stranded = whole.map(|file| file.name.clone()).collect();
         Ok(())
     }
 
@@ -149,12 +159,13 @@ impl BucketHistory<'_> {
         if batch.segments.is_empty() {
             return Ok(Ok(()));
         }
-        if let Err(error) = self.check_genesis(into.spec, batch) {
+        if let Err(error) = self.check_genesis(into, batch) {
             return Ok(Err(error));
         }
         let mut moved = MovedFiles { from: &self.copies_path, to: into.path, names: Vec::new() };
-        if let Err(error) = moved.move_all(batch.file_names()) {
-            moved.move_back(into.writer);
+        let copied = batch.file_names().filter(|name| !into.stranded.contains(*name));
+        if let Err(error) = moved.move_all(copied) {
+            moved.move_back(into);
             return Err(error.into());
         }
         let told_difficulties = self.told_difficulties(&batch.segments)?;
@@ -166,7 +177,7 @@ impl BucketHistory<'_> {
             into.writer.adopt_segments(adopted)
         };
         if adopted.is_err() {
-            moved.move_back(into.writer);
+            moved.move_back(into);
         }
         Ok(adopted)
     }
@@ -189,9 +200,15 @@ impl BucketHistory<'_> {
     }
 
     /// A folder is of the chain whose genesis it has: that block is not taken on anybody's word.
-    fn check_genesis(&self, spec: &ChainSpec, batch: &AdoptionBatch) -> Result<(), StoreError> {
-        let Some(expected) = spec.genesis_hash() else { return Ok(()) };
+    fn check_genesis(
+        &self,
+        into: &AdoptingFolder<'_>,
+        batch: &AdoptionBatch,
+    ) -> Result<(), StoreError> {
+        let Some(expected) = into.spec.genesis_hash() else { return Ok(()) };
         let lowest = batch.segments.iter().find(|it| it.range.first() == 0);
+        // What lies in the folder already passed here before it was moved there.
+        let lowest = lowest.filter(|it| !into.stranded.contains(&it.file_name));
         let Some(lowest) = lowest else { return Ok(()) };
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
         let found = block_on(self.view.read_hash(&mut reader, BlockNumber(0)))?;
@@ -292,11 +309,14 @@ impl MovedFiles<'_> {
         Ok(())
     }
 
-    /// Takes out again what nothing lists.
-    fn move_back(&self, writer: &Writer) {
-        let view = writer.view();
-        for name in &self.names {
-            if !view.manifest().lists_file(name) {
+    /// Takes out again what nothing lists, unless a file of that name was there before: nobody
+    /// removes it, and what came is that file or a better one.
+    fn move_back(&self, into: &mut AdoptingFolder<'_>) {
+        let view = into.writer.view();
+        for name in self.names.iter().filter(|name| !view.manifest().lists_file(name)) {
+            if into.writer.unaccounted().contains(name) {
+                into.stranded.insert(name.clone());
+            } else {
                 // What stays is no segment of this folder: the next writer says so.
                 let _ = fs::rename(self.to.join(name), self.from.join(name));
             }

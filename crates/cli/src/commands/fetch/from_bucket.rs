@@ -67,6 +67,8 @@ pub(super) struct AdoptingFolder<'a> {
     pub(super) path: &'a Path,
     /// The chain that is wanted.
     pub(super) spec: &'a ChainSpec,
+    /// Files of the bucket that lie there and that nothing lists yet.
+    pub(super) stranded: BTreeSet<String>,
 }
 
 /// What came of a bucket.
@@ -111,8 +113,12 @@ impl FetchWork<'_> {
         let taken = if let Err(failure) = fits {
             Err(failure)
         } else if self.args.digest_only {
-            let into =
-                AdoptingFolder { writer: &mut writer, path: &folder.path, spec: chain.spec() };
+            let into = AdoptingFolder {
+                writer: &mut writer,
+                path: &folder.path,
+                spec: chain.spec(),
+                stranded: BTreeSet::new(),
+            };
             history.adopt_all(into, &settings, &self.progress, (runtime, stop))
         } else {
             let units = PublishedImporter::plan(&writer.view(), &history.view, &anchors, &settings);
