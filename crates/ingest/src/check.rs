@@ -11,10 +11,10 @@ use chain::accumulator::EPOCH_BLOCKS;
 use chain::trust::Anchors;
 use chain::{BlockNumber, BlockRange, ChainSpec, Fault};
 use store::check::{CheckCounts, CheckedGroup, CheckedLogs, SegmentCheck, check_layout, check_run};
-use store::layout::{join_ranges, slot_of, subtract};
-use store::manifest::SegmentEntry;
+use store::layout::{join_ranges, overlap, slot_of, subtract};
+use store::manifest::{Manifest, RunEntry, SegmentEntry};
 use store::read::block_on;
-use store::{CommitFacts, Reader, StoreError, View};
+use store::{CommitFacts, Reader, StoreError, View, WriteFault};
 
 use crate::epochs::{EpochProof, ProvenEpoch, epoch_blocks, prove_epoch};
 use crate::pool::map_in_order;
@@ -29,8 +29,60 @@ pub struct CheckedFolder {
     pub proven: BTreeSet<String>,
     /// The files of segments, digest only or not, that are false or damaged themselves.
     pub false_segments: BTreeSet<String>,
-    /// The same of runs.
+    /// The files of segments that contradict a hash which the operator trusts, or descend from one
+    /// that does: true in themselves, as far as is known, and not proven.
+    pub contradicting: BTreeSet<String>,
+    /// The files of runs that are false or damaged.
     pub false_runs: BTreeSet<String>,
+}
+
+impl CheckedFolder {
+    /// Takes out of what is proven the segment of a block that contradicts the operator's anchor,
+    /// and what descends from it. It is not false for that: the anchor may be. Returns the blocks
+    /// that stay digest only for it.
+    pub fn contradict(&mut self, manifest: &Manifest, number: BlockNumber) -> Vec<BlockRange> {
+        let mut unproven = Vec::new();
+        for entry in standing_on(manifest, number) {
+            self.proven.remove(&entry.file_name);
+            self.contradicting.insert(entry.file_name.clone());
+            unproven.extend(manifest.is_digest_only(&entry.file_name).then_some(entry.range));
+        }
+        join_ranges(unproven)
+    }
+
+    /// The files of runs that are false and tell of blocks that are digest only: they can be built
+    /// anew.
+    pub fn false_unproven_runs<'a>(
+        &'a self,
+        manifest: &'a Manifest,
+    ) -> impl Iterator<Item = &'a str> {
+        let is_unproven = |run: &&RunEntry| {
+            let mut slots = manifest.digest_only_segments().map(|it| slot_of(it.range.first()));
+            self.false_runs.contains(&run.file_name) && slots.any(|slot| run.span.contains(slot))
+        };
+        manifest.runs().iter().filter(is_unproven).map(|run| run.file_name.as_str())
+    }
+
+    /// The same of blocks that contradict what every folder trusts: what of them was digest only is
+    /// false.
+    fn refute(&mut self, manifest: &Manifest, blocks: BlockRange) {
+        let within = manifest.segments().iter().filter(|it| overlap(it.range, blocks).is_some());
+        let above = standing_on(manifest, BlockNumber(blocks.last()));
+        for entry in within.chain(above).filter(|it| manifest.is_digest_only(&it.file_name)) {
+            self.proven.remove(&entry.file_name);
+            self.false_segments.insert(entry.file_name.clone());
+        }
+    }
+}
+
+/// The segment that holds a block, and those above it that descend from it without a gap.
+fn standing_on(manifest: &Manifest, number: BlockNumber) -> impl Iterator<Item = &SegmentEntry> {
+    let position = manifest.find_segment(number).map(|(position, _)| position);
+    let from = position.and_then(|position| manifest.segments().get(position..)).unwrap_or(&[]);
+    let is_child = |one: &SegmentEntry, next: &SegmentEntry| {
+        one.range.end() == next.range.first() && one.last_hash == next.parent_hash
+    };
+    from.chunk_by(is_child).next().into_iter().flatten()
 }
 
 /// Checks everything that a view lists: layout, every segment, every lookup run. `refused` hears
@@ -65,7 +117,8 @@ pub fn check_all(
                 // What does not descend from a false one may be true.
                 let is_above_false =
                     false_end == Some(entry.range.first()) && is_of_seam(&error, entry);
-                if is_false(&error, &entry.file_name) && !is_above_false {
+                let is_own = is_false(&error, &entry.file_name) || is_unfit(&error);
+                if is_own && !is_above_false {
                     found.false_segments.insert(entry.file_name.clone());
                     false_end = Some(entry.range.end());
                 }
@@ -106,13 +159,17 @@ pub fn check_all(
     CheckedFolder { proven: proven.into_keys().collect(), ..found }
 }
 
+/// Whether an error says that the blocks of the segment that is checked cannot be encoded as it
+/// says, and not that this process failed to.
+fn is_unfit(error: &StoreError) -> bool {
+    let is_ours =
+        |cause: &WriteFault| matches!(cause, WriteFault::Page(_) | WriteFault::NotExact { .. });
+    matches!(error, StoreError::Write { cause, .. } if !is_ours(cause))
+}
+
 /// Whether an error says that this file is not what it should be, and not that a disk fails, or another
 /// file.
 fn is_false(error: &StoreError, file_name: &str) -> bool {
-    // Its blocks cannot be encoded as it says.
-    if let StoreError::Write { .. } = error {
-        return true;
-    }
     if let StoreError::Disk(cause) = error {
         return cause.is_of_file() && error.to_string().contains(file_name);
     }
@@ -138,8 +195,9 @@ fn is_of_seam(error: &StoreError, entry: &SegmentEntry) -> bool {
 /// complete, where their roots are trusted, with the total difficulties that these bear out; and the
 /// operator's anchors whose blocks are held and true.
 ///
-/// Segments that were digest only and give another root than the trusted one are of another chain: they
-/// become false ones in `checked`, and `refused` hears of their epoch.
+/// Segments that were digest only and give another root than the trusted one are of another chain,
+/// and so are those that descend from them: they become false ones in `checked`, and `refused`
+/// hears of their epoch.
 pub fn find_facts(
     view: &View,
     anchors: &Anchors,
@@ -172,15 +230,11 @@ pub fn find_facts(
                 let is_new = known.is_none() && is_borne_out(view, first, &proven);
                 facts.difficulties.extend(is_new.then_some((first, before)));
             }
-            EpochProof::OtherRoot { before } if is_borne_out(view, blocks.first(), &proven) => {
-                let marked = manifest.digest_only_segments();
-                let names = marked.filter(|it| {
-                    it.range.first() < blocks.end() && blocks.first() < it.range.end()
-                });
-                for name in names.map(|it| &it.file_name) {
-                    checked.proven.remove(name);
-                    checked.false_segments.insert(name.clone());
-                }
+            EpochProof::OtherRoot { before }
+                if is_borne_out(view, blocks.first(), &proven)
+                    && is_base_known(view, anchors, number, &proven)? =>
+            {
+                checked.refute(manifest, blocks);
                 refused(format!(
                     "blocks {blocks}: accumulator epoch {number} with the total difficulty {before} before it \
                      has another root than the trusted one: they are of another chain"
@@ -208,6 +262,7 @@ fn true_blocks(view: &View, checked: &CheckedFolder) -> Vec<BlockRange> {
     let manifest = view.manifest();
     let is_true = |entry: &&SegmentEntry| {
         !checked.false_segments.contains(&entry.file_name)
+            && !checked.contradicting.contains(&entry.file_name)
             && (checked.proven.contains(&entry.file_name)
                 || !manifest.is_digest_only(&entry.file_name))
     };
@@ -225,6 +280,34 @@ fn is_borne_out(view: &View, number: u64, proven: &[BlockRange]) -> bool {
     let first = range.map_or(number, BlockRange::first);
     let way = number.checked_sub(1).and_then(|last| BlockRange::from_ends(first, last));
     way.is_none_or(|way| is_within(way, proven))
+}
+
+/// Whether the total difficulty before an epoch is more than a source's word: its range begins with
+/// block 0, or the epoch before it gives its trusted root by the same reckoning.
+fn is_base_known(
+    view: &View,
+    anchors: &Anchors,
+    number: u64,
+    proven: &[BlockRange],
+) -> Result<bool, StoreError> {
+    let blocks = epoch_blocks(number);
+    let range =
+        blocks.and_then(|it| view.coverage().iter().find(|range| range.contains(it.first())));
+    if range.is_some_and(|range| range.first() == 0) {
+        return Ok(true);
+    }
+    let Some(lower) = number.checked_sub(1) else { return Ok(false) };
+    if !epoch_blocks(lower).is_some_and(|it| is_within(it, proven)) {
+        return Ok(false);
+    }
+    let found = match prove_epoch(view, anchors, lower) {
+        Err(error) if error.is_of_file() => return Ok(false),
+        found => found?,
+    };
+    let EpochProof::Proven(ProvenEpoch { first, before, .. }) = found else { return Ok(false) };
+    let mut reader = Reader::new().map_err(StoreError::Reader)?;
+    let known = block_on(view.difficulty_before(&mut reader, BlockNumber(first)))?;
+    Ok(known == Some(before))
 }
 
 fn check_segment(

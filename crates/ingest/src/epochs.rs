@@ -53,7 +53,8 @@ pub(crate) struct ProvenEpoch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EpochProof {
     Proven(ProvenEpoch),
-    /// With this total difficulty before them they give another root than the trusted one.
+    /// With this total difficulty before them they give another root than the trusted one. It may
+    /// be no more than the word of whoever told it.
     OtherRoot {
         before: U256,
     },

@@ -65,6 +65,8 @@ pub use segment::{
 pub use segment::{
     BlockExtras, GasAndLogsBefore, LogView, ReceiptView, Row, RowParts, RowSet, RowView, TxIndex,
 };
+// Why blocks could not be encoded, which errors tell.
+pub use segment::WriteFault;
 
 pub use block_id::BlockId;
 pub use draft::{Draft, Group, GroupEncoder, NewSegment};

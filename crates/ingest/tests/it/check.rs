@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use alloy_primitives::U256;
+use chain::accumulator::EpochRoots;
 use chain::trust::{Anchor, AnchoredBy, Anchors, TrustStatus};
 use chain::{BlockNumber, BlockRange, ChainSpec};
 use ingest::archive::{Archive, Format};
@@ -12,7 +14,7 @@ use ingest::prove::NoProgress;
 use ingest::sample::{NETWORK_NAME, Payload, SampleSettings};
 use store::check::CheckCounts;
 use store::read::block_on;
-use store::{AdoptedSegments, Reader, StoreError, Writer};
+use store::{AdoptedSegments, CommitFacts, Reader, StoreError, Writer};
 
 use crate::harness::folder::{DataFolder, settings};
 use crate::harness::made::{blocks, relinked, spec, threads, write};
@@ -281,6 +283,31 @@ fn an_anchor_that_a_check_is_given_is_recorded_where_it_is_true() {
     assert!(!settle(&damaged).0.is_empty());
     assert!(!is_recorded(&damaged), "{:?}", statuses(&damaged));
     assert!(is_recorded(&adopted));
+}
+
+/// The roots of accumulator epochs are of mainnet, which this chain is not.
+#[test]
+fn blocks_of_another_root_are_false_with_all_that_descends_from_them() {
+    let small = SampleSettings { txs_per_block: 0, ..chain(2 * 8192 + 300) };
+    let folder = tempfile::tempdir().unwrap();
+    let files = write(folder.path(), Format::Ere, &blocks(&small));
+    let mut imported = DataFolder::new(&spec(&small));
+    imported.import_all(&files, settings());
+    imported.anchors = Anchors::of(&imported.spec).with_epoch_roots(EpochRoots::mainnet());
+    let mut adopted = adopting(&imported, |_| true);
+    adopted.anchors = imported.anchors.clone();
+    let (refused, confirmed, checked) = settle(&adopted);
+    assert!(refused.iter().any(|it| it.contains("of another chain")), "{refused:?}");
+    // Seen: what lies above counted as proven.
+    assert_eq!((confirmed, checked.false_segments.len()), (Vec::new(), 4), "{checked:?}");
+    // Seen: so it did where the total difficulty before them was no more than a source's word.
+    let mut upper = adopting(&imported, |it| it.first() >= 8192);
+    upper.anchors = imported.anchors.clone();
+    let difficulties = vec![(8192, U256::from(5))];
+    let mut writer = Writer::open(upper.store(), upper.spec.clone()).unwrap();
+    writer.commit(Vec::new(), CommitFacts { difficulties, ..CommitFacts::default() }).unwrap();
+    drop(writer);
+    assert_eq!(check_and_confirm(&upper), (Vec::new(), vec![blocks_from(8192, 16683)]));
 }
 
 /// Whole and true to every digest, and of another chain: block 0 tells.
