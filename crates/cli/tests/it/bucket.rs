@@ -1130,11 +1130,11 @@ fn what_is_digest_only_and_false_is_dropped_and_fetched_again() {
     let ran = quipu(&["check", "--data-dir", text(&data)]).ends_with(1);
     assert!(ran.err.contains(&name), "{}", ran.err);
     let said = format!("quipu check --data-dir {} --drop-false", text(&data));
-    assert!(ran.out.contains("blocks 256..511 are digest only and false"), "{}", ran.out);
+    assert!(ran.out.contains("blocks 256..511 are digest only and damaged here"), "{}", ran.out);
     assert!(ran.out.contains(&said) && !ran.out.contains("another folder"), "{}", ran.out);
     // What is said there helps.
     let ran = quipu(&["check", "--data-dir", text(&data), "--drop-false"]).ends_with(1);
-    assert!(ran.out.contains("blocks 256..511 were digest only and false"), "{}", ran.out);
+    assert!(ran.out.contains("blocks 256..511 were digest only and damaged here"), "{}", ran.out);
     let manifest = fs::read_to_string(data.join("manifest")).unwrap();
     assert!(!manifest.contains(&name), "{manifest}");
     fetch(&data, &[&bucket.url()], &["--blocks", "256..511"]).ends_with(0);
@@ -1156,13 +1156,87 @@ fn an_anchor_counts_when_what_was_taken_by_its_digest_is_checked() {
     let ran = quipu(&[&check[..], &[&hash(7)]].concat()).ends_with(1);
     let (_, held) = ran.err.split_once("block 300 is ").unwrap_or_else(|| panic!("{}", ran.err));
     let held = held.split(' ').next().unwrap();
-    assert!(ran.out.contains("blocks 256..511 are digest only and false"), "{}", ran.out);
+    assert!(ran.out.contains("1 anchor is contradicted"), "{}", ran.out);
+    assert!(ran.out.contains("blocks 256..599 contradict it or descend"), "{}", ran.out);
+    // Seen: what descends from the block counted as proven.
+    let of = |first, last, status: &str| (first, last, status.to_owned());
+    let low = [of(0, 0, "anchored"), of(1, 255, "linked")];
+    let expected = [&low[..], &[of(256, 599, "digest only")]].concat();
+    assert_eq!(statuses(&data), expected);
+    // A mistyped anchor costs nothing; of one that is right the way out is told.
+    let ran = quipu(&[&check[..], &[&hash(7), "--drop-false"]].concat()).ends_with(1);
+    assert_eq!(statuses(&data), expected, "{}", ran.out);
+    let (_, to) = ran.out.split_once(" --to ").unwrap_or_else(|| panic!("{}", ran.out));
+    let rewound = copied(&data, bucket.beside("rewound"));
+    let to = to.split(' ').next().unwrap();
+    quipu(&["rewind", "--data-dir", text(&rewound), "--to", to]).ends_with(0);
+    assert_eq!(statuses(&rewound), low);
+    quipu(&["check", "--data-dir", text(&rewound)]).ends_with(0);
     // Nothing but the block itself says so: with its hash all is proven, and anchored up to there.
-    quipu(&[&check[..], &[&format!("300:{held}")]].concat()).ends_with(0);
+    let given = format!("300:{held},9999:{ABSENT}");
+    let ran = quipu(&[&check[..], &[&given]].concat()).ends_with(0);
+    let said = format!("anchor 300:{held}: true, and is recorded");
+    assert!(ran.out.contains(&said), "{}", ran.out);
+    assert!(ran.out.contains("block 9999 is not here"), "{}", ran.out);
     let expected = [(0, 300, "anchored".to_owned()), (301, 599, "linked".to_owned())];
     assert_eq!(statuses(&data), expected);
     quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
     assert_eq!(statuses(&data), expected, "it is recorded");
+}
+
+/// Seen: no way out was told but another folder.
+#[test]
+fn a_false_lookup_run_of_unproven_blocks_is_built_anew() {
+    let bucket = TestBucket::of(&[whole()]);
+    let data = bucket.beside("data");
+    fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
+    let name = files(&data).into_keys().find(|name| name.contains("lookup-transactions")).unwrap();
+    let mut bytes = fs::read(data.join(&name)).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(data.join(&name), bytes).unwrap();
+    let check = ["check", "--data-dir", text(&data), "--drop-false"];
+    let ran = quipu(&check[..3]).ends_with(1);
+    let said = "a lookup run of blocks that are digest only is false";
+    assert!(ran.out.contains(said) && ran.out.contains("--drop-false builds"), "{}", ran.out);
+    assert!(!ran.out.contains("another folder"), "{}", ran.out);
+    let ran = quipu(&check).ends_with(1);
+    assert!(ran.out.contains("is built anew: check again"), "{}", ran.out);
+    quipu(&check[..3]).ends_with(0);
+    assert_eq!(history_of(&data), history_of(&whole()));
+}
+
+/// Seen: it was moved away whatever was wanted, and taken for the published one by its name.
+#[test]
+fn a_segment_that_nothing_lists_is_adopted_if_it_is_the_published_one_and_stays_otherwise() {
+    let bucket = TestBucket::of(&[whole()]);
+    let data = bucket.beside("data");
+    fetch(&data, &[&bucket.url()], &["--digest-only", "--blocks", "0..255"]).ends_with(0);
+    let middle = bucket.file("0256-0000000511");
+    let upper = bucket.file("0512-0000000599");
+    let place = |file: &Path| data.join(file.file_name().unwrap());
+    let published = fs::read(&middle).unwrap();
+    let mut damaged = published.clone();
+    let at = damaged.len() / 2;
+    damaged[at] ^= 1;
+    fs::write(place(&middle), &damaged).unwrap();
+    fs::copy(&upper, place(&upper)).unwrap();
+    fs::remove_file(&middle).unwrap();
+    let wanted = ["--digest-only", "--blocks", "256..511"];
+    fetch(&data, &[&bucket.url()], &wanted).ends_with(1);
+    assert_eq!(statuses(&data), [(0, 255, "digest only".to_owned())]);
+    assert!(fs::read(place(&middle)).unwrap() == damaged);
+    assert!(fs::read(place(&upper)).unwrap() == fs::read(&upper).unwrap());
+    // It is what this is about that is taken when it can be had.
+    fs::write(&middle, &published).unwrap();
+    fetch(&data, &[&bucket.url()], &wanted).ends_with(0);
+    assert_eq!(statuses(&data), [(0, 511, "digest only".to_owned())]);
+    assert!(fs::read(place(&middle)).unwrap() == published);
+    assert!(place(&upper).exists());
+    let ran = fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
+    assert!(ran.out.contains("downloaded: 0 bytes"), "{}", ran.out);
+    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
+    assert_eq!(history_of(&data), history_of(&whole()));
 }
 
 /// Seen: a run that was gone was told as if its blocks were missing.

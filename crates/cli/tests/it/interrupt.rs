@@ -59,7 +59,7 @@ const ATTEMPTS: usize = 50;
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_proof_that_is_interrupted_says_that_nothing_was_changed() {
+fn a_proof_that_is_interrupted_says_what_was_changed() {
     let (archives, data) = (data_folder("sample").join("../archives"), data_folder("sample"));
     let verify = ["verify", "--verbose", "--threads", "2", text(&archives)];
     let check = ["check", "--verbose", "--threads", "2", "--data-dir", text(&data)];
@@ -83,10 +83,7 @@ fn a_proof_that_is_interrupted_says_that_nothing_was_changed() {
             }
         }
         assert_eq!(code, Some(130), "{args:?}: {said}");
-        assert!(
-            said.contains("stopped: not every") && said.contains("nothing was changed"),
-            "{said}"
-        );
+        assert!(said.contains("stopped: not every") && said.contains(" was changed"), "{said}");
     }
 }
 

@@ -4,14 +4,15 @@
 //! Never knows: how blocks are proven.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::anyhow;
 use chain::{BlockRange, ChainSpec};
 use ingest::check::CheckedFolder;
+use replica::{SealedFile, has_listed_file};
 use store::layout::{join_ranges, subtract};
 use store::lock::LockError;
+use store::manifest::SegmentEntry;
 use store::{CommitFacts, StoreError, View, Writer};
 
 use crate::Failure;
@@ -35,26 +36,46 @@ pub(super) struct DigestOnly<'a> {
 #[derive(Debug, Default)]
 pub(super) struct SettledBlocks {
     proven: Vec<BlockRange>,
+    /// Those whose files are as they were published, and prove false or contradict what is proven.
+    refuted: Vec<BlockRange>,
+    /// Those whose files are not here as they were published.
+    damaged: Vec<BlockRange>,
+    /// Those of these that are dropped.
     dropped: Vec<BlockRange>,
-    /// Those that are false and still there.
-    left: Vec<BlockRange>,
+    /// Those of these that are not, because the head stands on them.
+    under_head: Vec<BlockRange>,
+    /// How many false lookup runs told of blocks that were digest only.
+    false_run_count: usize,
+    are_runs_rebuilt: bool,
 }
 
 impl DigestOnly<'_> {
     /// Records what was proven, and drops what is false if that is wanted. The folder is locked for no
-    /// longer than that takes.
-    pub(super) fn settle(self, spec: ChainSpec) -> Result<SettledBlocks, Failure> {
+    /// longer than that takes. What was done is told also if something fails after it.
+    pub(super) fn settle(&self, spec: ChainSpec) -> (SettledBlocks, Result<(), Failure>) {
+        let mut settled = SettledBlocks::default();
+        let done = self.settle_into(&mut settled, spec);
+        (settled, done)
+    }
+
+    fn settle_into(&self, settled: &mut SettledBlocks, spec: ChainSpec) -> Result<(), Failure> {
         let manifest = self.view.manifest();
-        let is_marked = |name: &String| manifest.is_digest_only(name);
+        let marked = manifest.digest_only_segments();
+        let marked = marked.filter(|it| self.checked.false_segments.contains(&it.file_name));
+        let (refuted, damaged): (Vec<&SegmentEntry>, Vec<&SegmentEntry>) =
+            marked.partition(|it| has_listed_file(&*self.folder.disk, &SealedFile::from(*it)));
         let mut refused: BTreeSet<String> =
-            self.checked.false_segments.iter().filter(|it| is_marked(it)).cloned().collect();
+            refuted.iter().chain(&damaged).map(|it| it.file_name.clone()).collect();
+        settled.refuted = join_ranges(refuted.iter().map(|it| it.range));
+        settled.damaged = join_ranges(damaged.iter().map(|it| it.range));
+        settled.false_run_count = self.checked.false_unproven_runs(manifest).count();
         let is_dropping =
-            self.args.drop_false && !(refused.is_empty() && self.checked.false_runs.is_empty());
+            self.args.drop_false && !(refused.is_empty() && settled.false_run_count == 0);
         let CommitFacts { anchors, epochs, .. } = &self.facts;
         let is_recording =
             !(self.checked.proven.is_empty() && anchors.is_empty() && epochs.is_empty());
         if !is_dropping && !is_recording {
-            return Ok(SettledBlocks { left: self.blocks_of(&refused), ..Default::default() });
+            return Ok(());
         }
         let mut writer = match Writer::open(Arc::clone(&self.folder.store), spec) {
             Err(StoreError::Lock(error @ LockError::Held { .. })) => {
@@ -66,54 +87,93 @@ impl DigestOnly<'_> {
             writer => writer.map_err(|error| to_failure(&error))?,
         };
         let confirmed = writer.confirm(&self.checked.proven, self.facts.clone());
-        let proven = confirmed.map_err(|error| to_failure(&error))?;
+        settled.proven = confirmed.map_err(|error| to_failure(&error))?;
         // What contradicts a trusted hash, or its proven neighbour, is proven inside and stays marked.
         let after = writer.view();
-        let contradictory = self.checked.proven.iter();
-        refused.extend(contradictory.filter(|it| after.manifest().is_digest_only(it)).cloned());
+        let marked = after.manifest().digest_only_segments();
+        let contradictory = marked.filter(|it| self.checked.proven.contains(&it.file_name));
+        for entry in contradictory {
+            refused.insert(entry.file_name.clone());
+            settled.refuted.push(entry.range);
+        }
+        settled.refuted = join_ranges(std::mem::take(&mut settled.refuted));
         if !self.args.drop_false {
-            return Ok(SettledBlocks {
-                proven,
-                left: self.blocks_of(&refused),
-                dropped: Vec::new(),
-            });
+            return Ok(());
+        }
+        // The head would stand on nothing; the others go all the same.
+        if let Some((base, _)) = after.head().base()
+            && let Some((_, entry)) = after.manifest().find_segment(base)
+            && refused.remove(&entry.file_name)
+        {
+            settled.under_head.push(entry.range);
         }
         let dropped = writer.drop_unproven(&refused, &self.checked.false_runs);
-        let dropped = dropped.map_err(|error| to_failure(&error))?;
-        Ok(SettledBlocks { proven, dropped, left: Vec::new() })
-    }
-
-    fn blocks_of(&self, names: &BTreeSet<String>) -> Vec<BlockRange> {
-        let segments = self.view.manifest().digest_only_segments();
-        join_ranges(segments.filter(|it| names.contains(&it.file_name)).map(|it| it.range))
+        settled.dropped = dropped.map_err(|error| to_failure(&error))?;
+        settled.are_runs_rebuilt = true;
+        Ok(())
     }
 }
 
 impl SettledBlocks {
     /// What is said of the blocks of a view that were digest only.
-    pub(super) fn lines(&self, view: &View, folder: &Path) -> Vec<String> {
+    pub(super) fn lines(&self, view: &View, place: &str) -> Vec<String> {
         let before = view.manifest().digest_only();
         if before.is_empty() {
             return Vec::new();
         }
-        let place = folder.display();
         let mut lines = vec![self.proven_text(&before)];
-        if !self.dropped.is_empty() {
+        let elsewhere = ", from another publisher or without --digest-only";
+        for (blocks, what, from) in
+            [(&self.refuted, "false", elsewhere), (&self.damaged, "damaged here", "")]
+        {
+            let stay = subtract(blocks, &self.dropped);
+            let gone = subtract(blocks, &stay);
+            let left = subtract(&stay, &self.under_head);
+            if !gone.is_empty() {
+                lines.push(format!(
+                    "blocks {} were digest only and {what}, and are dropped: quipu fetch takes \
+                     them again{from}",
+                    texts(&gone)
+                ));
+            }
+            if !left.is_empty() {
+                lines.push(format!(
+                    "blocks {} are digest only and {what}: fetch them again\n  hint: quipu check \
+                     --data-dir {place} --drop-false drops them, and quipu fetch takes them \
+                     again{from}",
+                    texts(&left)
+                ));
+            }
+        }
+        if !self.under_head.is_empty() {
             lines.push(format!(
-                "blocks {} were digest only and false, and are dropped: quipu fetch takes them again, from \
-                 another publisher or without --digest-only",
-                texts(&self.dropped)
+                "blocks {} are digest only and not what they should be, and the head stands on \
+                 them: they are not dropped\n  hint: quipu rewind to a block below them drops both",
+                texts(&self.under_head)
             ));
         }
-        if !self.left.is_empty() {
-            lines.push(format!(
-                "blocks {} are digest only and false\n  hint: quipu check --data-dir {place} --drop-false \
-                 drops them, and quipu fetch takes them again, from another publisher or without \
-                 --digest-only",
-                texts(&self.left)
-            ));
-        }
+        lines.extend(self.runs_text(place));
         lines
+    }
+
+    fn runs_text(&self, place: &str) -> Option<String> {
+        let (runs, are, were) = match self.false_run_count {
+            0 => return None,
+            1 => ("a lookup run".to_owned(), "is", "was"),
+            count => (format!("{count} lookup runs"), "are", "were"),
+        };
+        Some(if self.are_runs_rebuilt {
+            format!(
+                "{runs} of blocks that are digest only {were} false and {are} built anew: check \
+                 again\n  hint: quipu check --data-dir {place} proves these blocks"
+            )
+        } else {
+            format!(
+                "{runs} of blocks that are digest only {are} false\n  hint: quipu check --data-dir \
+                 {place} --drop-false builds anew what is false of them, and the next check \
+                 proves these blocks"
+            )
+        })
     }
 
     fn proven_text(&self, before: &[BlockRange]) -> String {
@@ -134,6 +194,6 @@ impl SettledBlocks {
     }
 }
 
-fn texts(ranges: &[BlockRange]) -> String {
+pub(super) fn texts(ranges: &[BlockRange]) -> String {
     ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
