@@ -354,30 +354,26 @@ fn adopting_and_confirming_go_on_after_an_error_and_after_a_crash_at_any_operati
     assert!(ended > 10, "{ended}");
 }
 
-/// Both slots share their runs: those of the slot that stays are made anew, as if it had come alone.
 #[test]
 fn what_is_dropped_leaves_the_folder_of_the_rest_after_a_crash_at_any_operation() {
-    let (truth, image, manifest) = slots_at_once();
-    let second = range(SLOT_BLOCKS, 2 * SLOT_BLOCKS - 1);
-    let open = || Shelf::open(FaultyDisk::new(1), truth.clone(), Limits::default()).unwrap();
-    let mut alone = open();
-    adopt(&mut alone, &image, adopted(&manifest, |it| it != second));
+    let blocks = range(0, 600);
+    let (manifest, image) = source(blocks);
+    let middle = range(256, 511);
+    let mut alone = Shelf::new(blocks);
+    adopt(&mut alone, &image, adopted(&manifest, |it| it != middle));
     let expected = (alone.view().manifest().encode(), alone.files());
-    let name = manifest.segments().iter().find(|it| it.range == second).unwrap().file_name.clone();
-    let names = BTreeSet::from([name]);
-    let run = manifest.runs()[0].clone();
-    assert!(run.span.slot_count() > 1, "{run:?}");
+    let names = BTreeSet::from([manifest.segments()[1].file_name.clone()]);
     let mut ended = 0;
     for at in 0.. {
-        let mut shelf = open();
+        let mut shelf = Shelf::new(blocks);
         adopt(&mut shelf, &image, adopted(&manifest, |_| true));
         shelf.disk.fail_after(at, DiskFailure::Io);
         let done = shelf.writer.drop_unproven(&names, &BTreeSet::new());
-        let is_done = done.is_ok_and(|dropped| dropped == [second]);
+        let is_done = done.is_ok_and(|dropped| dropped == [middle]);
         let mut shelf = if at % 2 == 0 { shelf.crashed(CRASH) } else { shelf };
         if !is_done {
             let dropped = shelf.writer.drop_unproven(&names, &BTreeSet::new()).unwrap();
-            assert!(dropped.is_empty() || dropped == [second], "{at}: {dropped:?}");
+            assert!(dropped.is_empty() || dropped == [middle], "{at}: {dropped:?}");
         }
         let shelf = shelf.crashed(CRASH);
         assert_eq!(shelf.view().manifest().encode(), expected.0, "{at}");
@@ -389,6 +385,26 @@ fn what_is_dropped_leaves_the_folder_of_the_rest_after_a_crash_at_any_operation(
         }
     }
     assert!(ended > 5, "{ended}");
+}
+
+/// Both slots share their runs: those of the slot that stays are made anew, as if it had come alone.
+#[test]
+fn a_slot_that_is_dropped_takes_its_part_of_shared_runs_along() {
+    let (truth, image, manifest) = slots_at_once();
+    let second = range(SLOT_BLOCKS, 2 * SLOT_BLOCKS - 1);
+    let open = || Shelf::open(FaultyDisk::new(1), truth.clone(), Limits::default()).unwrap();
+    let mut alone = open();
+    adopt(&mut alone, &image, adopted(&manifest, |it| it != second));
+    let name = manifest.segments().iter().find(|it| it.range == second).unwrap().file_name.clone();
+    let names = BTreeSet::from([name]);
+    let run = manifest.runs()[0].clone();
+    assert!(run.span.slot_count() > 1, "{run:?}");
+    let mut shelf = open();
+    adopt(&mut shelf, &image, adopted(&manifest, |_| true));
+    assert_eq!(shelf.writer.drop_unproven(&names, &BTreeSet::new()).unwrap(), [second]);
+    let shelf = shelf.crashed(CRASH);
+    assert_eq!(shelf.view().manifest().encode(), alone.view().manifest().encode());
+    assert!(shelf.files() == alone.files(), "{:?}", shelf.data_names());
     // A run that is false goes without any segment, and is the one that it should be then.
     let mut shelf = open();
     adopt(&mut shelf, &image, adopted(&manifest, |_| true));
