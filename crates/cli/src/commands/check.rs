@@ -83,6 +83,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let place = folder.path.display().to_string();
     let marked = DigestOnly { folder: &folder, view: &view, checked: &checked, facts, args };
     let (settled, done) = marked.settle(spec);
+    refused.add_contradictory(settled.contradictory_count);
     let mut told = settled.lines(&view, &place);
     told.extend(anchors.lines(&view, &marked.facts, folder.store.view().manifest(), &place));
     let line = if refused.is_none() {
@@ -125,7 +126,7 @@ fn whole_text(
         "{}: all is as it should be: {}{}, {}, {} with {} bytes in {:.1} s{}",
         folder.path.display(),
         counted(found.block_count + count(head.len()), "block"),
-        in_head(&view),
+        in_head(view),
         counted(found.transaction_count + count(head_transactions), "transaction"),
         counted(count(files), "file"),
         found.bytes + store::head::file_bytes(&*folder.disk)?,

@@ -44,6 +44,8 @@ pub(super) struct SettledBlocks {
     dropped: Vec<BlockRange>,
     /// Those of these that are not, because the head stands on them.
     under_head: Vec<BlockRange>,
+    /// How many segments proved true inside and contradict what is proven.
+    pub(super) contradictory_count: u64,
     /// How many false lookup runs told of blocks that were digest only.
     false_run_count: usize,
     are_runs_rebuilt: bool,
@@ -62,11 +64,11 @@ impl DigestOnly<'_> {
         let manifest = self.view.manifest();
         let marked = manifest.digest_only_segments();
         let marked = marked.filter(|it| self.checked.false_segments.contains(&it.file_name));
-        let (refuted, damaged): (Vec<&SegmentEntry>, Vec<&SegmentEntry>) =
+        let (whole, damaged): (Vec<&SegmentEntry>, Vec<&SegmentEntry>) =
             marked.partition(|it| has_listed_file(&*self.folder.disk, &SealedFile::from(*it)));
         let mut refused: BTreeSet<String> =
-            refuted.iter().chain(&damaged).map(|it| it.file_name.clone()).collect();
-        settled.refuted = join_ranges(refuted.iter().map(|it| it.range));
+            whole.iter().chain(&damaged).map(|it| it.file_name.clone()).collect();
+        settled.refuted = join_ranges(whole.iter().map(|it| it.range));
         settled.damaged = join_ranges(damaged.iter().map(|it| it.range));
         settled.false_run_count = self.checked.false_unproven_runs(manifest).count();
         let is_dropping =
@@ -95,6 +97,7 @@ impl DigestOnly<'_> {
         for entry in contradictory {
             refused.insert(entry.file_name.clone());
             settled.refuted.push(entry.range);
+            settled.contradictory_count = settled.contradictory_count.saturating_add(1);
         }
         settled.refuted = join_ranges(std::mem::take(&mut settled.refuted));
         if !self.args.drop_false {

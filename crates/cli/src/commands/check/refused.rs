@@ -55,6 +55,12 @@ impl RefusedCounts {
         self.files = self.files.saturating_add(1);
     }
 
+    /// Counts segments that are digest only and contradict what is proven.
+    pub(super) fn add_contradictory(&mut self, count: u64) {
+        self.files = self.files.saturating_add(count);
+        self.digest_only = self.digest_only.saturating_add(count);
+    }
+
     pub(super) fn is_none(&self) -> bool {
         self.files == 0 && self.anchors == 0 && self.epochs == 0
     }
