@@ -31,7 +31,7 @@ def include(index, part, root):
         path = path[len(partial) :]
     need((path, nodes, node) == ("", [], raw(part["rlp"])), "it does not end at these bytes")
 def verify(text, trusted):  # Names each step before it is done.
-    need(len(text) <= 64 << 20 and re.fullmatch(FORM, text.decode()), "not the form of a bundle")
+    need(len(text) <= 8 << 20 and re.fullmatch(FORM, text.decode()), "not the form of a bundle")
     anchor, index = (bundle := json.loads(text))["anchor"], bundle["transaction"]["index"]
     yield "header hash"
     hash, number, head = block(raw(bundle["header"]))

@@ -499,6 +499,10 @@ test("what is no bundle is refused, whatever it is", async () => {
   for (const number of ["01", "-1", "1.0", "1e3", "9007199254740992", "+1", "9".repeat(400)]) {
     await refuses(`{"version":1,"header":"0x00${rest}${number},`, "text: byte ");
   }
+  const anchored = fixture("transaction-headers");
+  for (const number of ["9007199254740945", "9007199254740951", "9007199254740990", "9007199254740991"]) {
+    await refuses(anchored.replace(/("anchor":{"number":)\d+/, `$1${number}`), `not to ${number}:0x`);
+  }
   const text = fixture("block");
   await refuses(text.replace(":1,", ":1, "), "text: byte 13: expected `\"header\":` or `\"filter\":` but there is ` \\\"header\\\":\\\"0xf9");
   await refuses(text.replace(":1,", ":1, "), "a bundle is compact JSON: try `jq -c .`");

@@ -79,7 +79,8 @@ class CanonicalText {
     }
     let number = 0;
     for (let at = start; at < end; at += 1) {
-      number = number * 10 + this.bytes[at] - 0x30;
+      // Added as one: a sum above 2^53 on the way would be rounded.
+      number = number * 10 + (this.bytes[at] - 0x30);
       if (number > Number.MAX_SAFE_INTEGER) throw this.refusal("expected an integer below 2^53");
     }
     this.offset = end;
