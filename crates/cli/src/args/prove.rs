@@ -47,7 +47,7 @@ pub(crate) struct ProveArgs {
     #[arg(long, value_name = "BLOCK:INDEX", value_parser = parse_log, group = "subject")]
     pub(crate) log: Option<LogSubject>,
     /// Prove which logs a filter asks for, as `eth_getLogs` takes it, and that there are no others; a
-    /// bundle has at most 1,000 blocks, which a note names
+    /// bundle has at most 1,000 blocks, and a warning names what is left
     #[arg(long, value_name = "JSON", value_parser = parse_filter, group = "subject")]
     pub(crate) logs: Option<Box<RawValue>>,
     /// Lead to this block, at most 1,000 above: a number or a tag [default: the nearest anchor]
@@ -63,7 +63,7 @@ pub(crate) struct VerifyProofArgs {
     #[arg(value_name = "FILE")]
     pub(crate) bundle: Option<PathBuf>,
     /// An anchor that you trust: NUMBER:HASH, or accumulator:ROOT; may be repeated
-    #[arg(long = "anchor", value_name = "NUMBER:HASH")]
+    #[arg(long = "anchor", value_name = "NUMBER:HASH", value_delimiter = ',')]
     pub(crate) anchors: Vec<ProofAnchor>,
 }
 

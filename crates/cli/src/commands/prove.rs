@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use chain::BlockNumber;
 use rpc::{Service, ServiceSettings};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -32,20 +33,12 @@ pub(crate) fn run(args: &ProveArgs) -> Result<(), Failure> {
         .map_err(|error| anyhow!("the answer cannot be read: {error}"))?;
     let place = folder.path.display();
     if let Some(error) = answer.get("error") {
-        let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
-        let said = error.get("message").and_then(Value::as_str).unwrap_or("no reason is told");
-        let failure = anyhow!("{place}: {said}");
-        let is_asked_wrongly = error.get("code").and_then(Value::as_i64) == Some(INVALID_PARAMS);
-        return Err(if is_asked_wrongly {
-            Failure::Usage(failure)
-        } else {
-            Failure::Work(failure)
-        });
+        return Err(refusal(&folder, error));
     }
     match answer.get("result").map(|result| result.get()).filter(|it| *it != "null") {
         Some(bundle) => {
-            if args.logs.is_some() {
-                note_portion(bundle);
+            if let Some(filter) = &args.logs {
+                tell_portion(filter, bundle, folder.store.view().tip());
             }
             // Its text is part of it: not a byte may change.
             Ok(print_lines(&[bundle.to_owned()])?)
@@ -56,17 +49,51 @@ pub(crate) fn run(args: &ProveArgs) -> Result<(), Failure> {
     }
 }
 
-/// A bundle of logs has so many blocks at the most, whatever the filter asks for.
-fn note_portion(bundle: &str) {
+/// Why there is no bundle: a file that cannot be read is named, which a server does not do.
+fn refusal(folder: &DataFolder, error: &RawValue) -> Failure {
+    let place = folder.path.display();
+    let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
+    let said = error.get("message").and_then(Value::as_str).unwrap_or("no reason is told");
+    let code = error.get("code").and_then(Value::as_i64);
+    let faults = folder.store.faulty_files();
+    if code == Some(INVALID_PARAMS) {
+        Failure::Usage(anyhow!("{place}: {said}"))
+    } else if faults.is_empty() {
+        Failure::Work(anyhow!("{place}: {said}"))
+    } else {
+        let faults: Vec<String> = faults.into_iter().map(|fault| fault.text).collect();
+        Failure::Work(anyhow!(
+            "{place}: {said}: {}\n  hint: quipu check --data-dir {place} tells all that is wrong",
+            faults.join("; ")
+        ))
+    }
+}
+
+/// A bundle of logs has so many blocks at the most, whatever the filter asks for. That blocks are left
+/// out is told also to whoever wants no notes.
+fn tell_portion(filter: &RawValue, bundle: &str, tip: Option<BlockNumber>) {
     let members: BTreeMap<&str, &RawValue> = serde_json::from_str(bundle).unwrap_or_default();
-    let filter = members.get("filter").and_then(|it| serde_json::from_str(it.get()).ok());
-    let filter: Value = filter.unwrap_or_default();
-    let end = |name| filter.get(name).and_then(Value::as_u64);
-    if let Some((first, last)) = end("fromBlock").zip(end("toBlock")) {
-        let next = last.saturating_add(1);
-        note(&format!(
-            "the bundle answers for blocks {first}..{last}; for any above ask again from {next} on"
-        ));
+    let answered: Value = members
+        .get("filter")
+        .and_then(|it| serde_json::from_str(it.get()).ok())
+        .unwrap_or_default();
+    let end = |name| answered.get(name).and_then(Value::as_u64);
+    let Some((first, last)) = end("fromBlock").zip(end("toBlock")) else { return };
+    let asked: Value = serde_json::from_str(filter.get()).unwrap_or_default();
+    let wanted = match asked.get("toBlock").map_or(Some("latest"), Value::as_str) {
+        _ if asked.get("blockHash").is_some() => Some(last),
+        Some("latest") => tip.map(BlockNumber::get),
+        Some(text) => text.strip_prefix("0x").and_then(|it| u64::from_str_radix(it, 16).ok()),
+        None => asked.get("toBlock").and_then(Value::as_u64),
+    };
+    let answers = format!("the bundle answers for blocks {first}..{last}");
+    let next = last.saturating_add(1);
+    match wanted {
+        Some(wanted) if wanted > last => {
+            eprintln!("warning: {answers}, and not for {next}..{wanted}: ask again from {next} on");
+        }
+        Some(_) => note(&answers),
+        None => note(&format!("{answers}; for any above ask again from {next} on")),
     }
 }
 

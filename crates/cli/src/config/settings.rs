@@ -105,8 +105,9 @@ pub(crate) const TABLES: [(&str, &[&str]); 8] = [
 ];
 
 /// Flags that bear the name of a shared one and mean something of their own: whoever has a data folder
-/// configured wants no sample chain in it.
-const OWN: [(&str, &str); 1] = [("demo", "data-dir")];
+/// configured wants no sample chain in it, and the anchors of a folder are not what a bundle from
+/// elsewhere has to lead to.
+const OWN: [(&str, &str); 2] = [("demo", "data-dir"), ("verify-proof", "anchor")];
 
 /// Flags that have no key, each with its command: a file cannot say where it is, and `[key]` would be
 /// taken for `[[keys]]`.
@@ -117,12 +118,15 @@ const CHAINS: [&str; 3] = ["network", "genesis", "chain-id"];
 
 /// Flags of which one leaves no room for the others. A stronger source that gives one takes the place of
 /// all of them in a weaker one.
-const EXCLUSIVE: [&[&str]; 6] = [
+const EXCLUSIVE: [&[&str]; 9] = [
     &CHAINS,
     &["quiet", "verbose"],
     &["blocks", "backfill-to"],
     &["blocks", "sample"],
     &["at", "drop-false"],
+    &["at", "unanchored"],
+    &["at", "drop-unanchored"],
+    &["unanchored", "drop-unanchored"],
     &["at", "anchor"],
 ];
 
@@ -207,10 +211,14 @@ impl Setting {
         let is_own = command.is_some_and(|command| OWN.contains(&(command, flag)));
         let shared = TABLES.iter().find(|(_, flags)| flags.contains(&flag) && !is_own);
         let snake = flag.replace('-', "_");
-        let (table, variable) = match (shared, command) {
-            (Some((table, _)), _) => (*table, snake.clone()),
-            (None, Some(command)) => (command, format!("{command}_{snake}")),
-            (None, None) => ("", snake.clone()),
+        let command_table = command.map(|command| command.replace('-', "_"));
+        let (table, variable) = match (shared, command_table) {
+            (Some((table, _)), _) => ((*table).to_owned(), snake.clone()),
+            (None, Some(table)) => {
+                let variable = format!("{table}_{snake}");
+                (table, variable)
+            }
+            (None, None) => (String::new(), snake.clone()),
         };
         let is_path = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
         Some(Self {
@@ -219,7 +227,7 @@ impl Setting {
             flag: flag.to_owned(),
             short: arg.get_short(),
             variable: format!("QUIPU_{}", variable.to_ascii_uppercase()),
-            table: Some(table.to_owned()).filter(|table| !table.is_empty()),
+            table: Some(table).filter(|table| !table.is_empty()),
             key: Some(snake).filter(|_| !WITHOUT_KEY.contains(&(command, flag))),
             kind: SettingKind::of(arg),
             is_path,

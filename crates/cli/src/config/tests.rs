@@ -126,7 +126,7 @@ fn tables() -> String {
     let mut out = String::new();
     let mut listed = BTreeSet::new();
     let commands: Vec<String> =
-        command().get_subcommands().map(|it| it.get_name().to_owned()).collect();
+        command().get_subcommands().map(|it| it.get_name().replace('-', "_")).collect();
     let shared = TABLES.iter().map(|(table, _)| (*table).to_owned());
     for table in shared.chain(commands) {
         let is_here = |setting: &&Setting| setting.table.as_deref().unwrap_or_default() == table;

@@ -31,6 +31,9 @@ use crate::harness::run::{command, quipu, ran, text};
 use crate::harness::shared_data::shared_data;
 use crate::harness::stores::data_folder;
 
+/// A hash that no block has.
+const ABSENT: &str = "0x7777777777777777777777777777777777777777777777777777777777777777";
+
 /// A chain that is asked.
 struct Chain {
     service: Service,
@@ -96,6 +99,13 @@ fn import(data: &Path, archive: &Path, args: &[&str]) {
 /// Every block of the real chains, and every transaction, receipt and log: a matter of minutes.
 fn is_everything_proven() -> bool {
     std::env::var_os("QUIPU_PROVE_EVERYTHING").is_some()
+}
+
+/// The anchor that a bundle leads to by headers, as it is named to a verifier.
+fn bundle_anchor(bundle: &str) -> String {
+    let bundle: Value = serde_json::from_str(bundle).unwrap();
+    let anchor = &bundle["anchor"];
+    format!("{}:{}", anchor["number"], anchor["hash"].as_str().unwrap())
 }
 
 fn verdict(bundle: &str, trusted: &[ProofAnchor]) -> ProofVerdict {
@@ -393,7 +403,12 @@ fn commands_prove_and_verify() {
     ] {
         let proven = quipu(&[&prove[..], subject].concat()).ends_with(0);
         let is_of_logs = subject[0] == "--logs";
-        assert_eq!(proven.err.contains("answers for blocks 16..32"), is_of_logs, "{}", proven.err);
+        assert_eq!(
+            proven.err.contains("answers for blocks 16..32\n"),
+            is_of_logs,
+            "{}",
+            proven.err
+        );
         let bundle = proven.out;
         fs::write(&file, &bundle).unwrap();
         let verified = quipu(&["verify-proof", text(&file)]).ends_with(0);
@@ -409,6 +424,14 @@ fn commands_prove_and_verify() {
         if subject.last() == Some(&"20") {
             let trusted = quipu(&["verify-proof", text(&file), "--anchor", &named]).ends_with(0);
             assert!(trusted.out.contains("trusted by you"), "{}", trusted.out);
+        }
+        // What a folder trusts is not what a bundle from elsewhere has to lead to.
+        for (variable, is_trusted) in [("QUIPU_ANCHOR", false), ("QUIPU_VERIFY_PROOF_ANCHOR", true)]
+        {
+            let mut verify = command(&["verify-proof", text(&file)]);
+            let given = format!("32:{ABSENT},{}", bundle_anchor(&bundle));
+            let verified = ran(verify.env(variable, given)).ends_with(0);
+            assert_eq!(verified.out.contains("trusted by you"), is_trusted, "{}", verified.out);
         }
         let other = format!("20:{}", "0x".to_owned() + &"7".repeat(64));
         quipu(&["verify-proof", text(&file), "--anchor", &other]).ends_with(1);
@@ -465,4 +488,34 @@ fn what_cannot_be_proven_is_refused_with_the_reason() {
     let by_hash = quipu(&[&prove[..], &["--block", anchor, "--to", "20"]].concat()).ends_with(0);
     let by_number = quipu(&[&prove[..], &["--block", "0x14", "--to", "20"]].concat()).ends_with(0);
     assert_eq!(by_hash.out, by_number.out);
+}
+
+#[test]
+fn blocks_that_a_bundle_of_logs_leaves_out_are_told_and_so_are_files_that_cannot_be_read() {
+    let work = tempfile::tempdir().unwrap();
+    let (archives, data) = (work.path().join("archives"), work.path().join("data"));
+    let size = ["--block-count", "1100", "--txs-per-block", "1"];
+    quipu(&[&["sample", "--to", text(&archives)], &size[..]].concat()).ends_with(0);
+    import(&data, &archives, &["--genesis", text(&archives.join("genesis.json"))]);
+    let prove = |rest: &[&str]| quipu(&[&["prove", "--data-dir", text(&data)], rest].concat());
+    for (filter, said) in [
+        (
+            r#"{"fromBlock":"0x0","toBlock":"0x400"}"#,
+            "warning: the bundle answers for blocks 0..999",
+        ),
+        (r#"{"fromBlock":"0x0"}"#, "and not for 1000..1099: ask again from 1000 on"),
+        (r#"{"fromBlock":"0x0","toBlock":"finalized"}"#, "for any above ask again from 1000 on"),
+    ] {
+        let ran = prove(&["--logs", filter, "--to", "999"]).ends_with(0);
+        assert!(ran.err.contains(said), "{filter}: {}", ran.err);
+        let quiet = prove(&["-q", "--logs", filter, "--to", "999"]).ends_with(0);
+        assert_eq!(quiet.err.is_empty(), filter.contains("finalized"), "{}", quiet.err);
+    }
+    // Where a server says that something failed, its operator reads what.
+    let segment = find(&data, "segment-0000000000-");
+    let bytes = fs::read(&segment).unwrap();
+    fs::write(&segment, bytes.iter().map(|byte| !byte).collect::<Vec<u8>>()).unwrap();
+    let ran = prove(&["--block", "20"]).ends_with(1);
+    let name = segment.file_name().unwrap().to_str().unwrap();
+    assert!(ran.err.contains(name) && ran.err.contains("quipu check"), "{}", ran.err);
 }
