@@ -40,6 +40,7 @@ use crate::store::Store;
 use crate::view::View;
 
 pub use adopt::AdoptedSegments;
+pub use confirm::Confirmed;
 use drafting::PreparedRun;
 pub use drafting::{Drafting, PreparedSegments};
 use rewind::cut_above;

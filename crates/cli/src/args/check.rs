@@ -30,6 +30,13 @@ pub(crate) struct CheckArgs {
     /// Drop segments that are digest only and prove false, so that their blocks can be fetched again
     #[arg(long, conflicts_with = "at")]
     pub(crate) drop_false: bool,
+    /// Take blocks that were digest only and link to nothing known: they are proven inside, and
+    /// reported as unanchored
+    #[arg(long, conflicts_with = "at")]
+    pub(crate) unanchored: bool,
+    /// Drop segments that are digest only and link to nothing known
+    #[arg(long, conflicts_with_all = ["at", "unanchored"])]
+    pub(crate) drop_unanchored: bool,
     #[command(flatten)]
     pub(crate) data: DataArgs,
     #[command(flatten)]

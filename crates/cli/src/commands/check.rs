@@ -84,6 +84,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let marked = DigestOnly { folder: &folder, view: &view, checked: &checked, facts, args };
     let (settled, done) = marked.settle(spec);
     refused.add_contradictory(settled.contradictory_count);
+    refused.unanchored = settled.unanchored_count;
     let mut told = settled.lines(&view, &place);
     told.extend(anchors.lines(&view, &marked.facts, folder.store.view().manifest(), &place));
     let line = if refused.is_none() {

@@ -1143,6 +1143,38 @@ fn what_is_digest_only_and_false_is_dropped_and_fetched_again() {
     check_answers(&Served::start(&data, &[]), 3);
 }
 
+/// Seen: a range of another chain was called proven, and nothing could drop it.
+#[test]
+fn what_is_digest_only_and_links_to_nothing_is_left_so_taken_or_dropped() {
+    let bucket = TestBucket::of(&[high()]);
+    let data = bucket.beside("data");
+    fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
+    let before = statuses(&data);
+    assert!(before.iter().all(|(_, _, status)| status == "digest only"), "{before:?}");
+    let check = ["check", "--data-dir", text(&data)];
+    // Nor is that false.
+    for flags in [&[][..], &["--drop-false"]] {
+        let ran = quipu(&[&check[..], flags].concat()).ends_with(1);
+        assert!(ran.out.contains("link to nothing known: they stay digest only"), "{}", ran.out);
+        assert!(ran.out.contains("--unanchored") && ran.out.contains("--drop-unanchored"));
+        assert_eq!(statuses(&data), before);
+    }
+    let taken = copied(&data, bucket.beside("taken"));
+    quipu(&["check", "--data-dir", text(&taken), "--unanchored"]).ends_with(0);
+    assert_eq!(history_of(&taken), history_of(&high()));
+    assert!(statuses(&taken).iter().all(|(_, _, status)| status == "unanchored"));
+    let last = before.last().unwrap().1;
+    let anchor = format!("{last}:{}", hash_at_end(&data, last));
+    let anchored = copied(&data, bucket.beside("anchored"));
+    quipu(&["check", "--data-dir", text(&anchored), "--anchor", &anchor]).ends_with(0);
+    assert!(statuses(&anchored).iter().all(|(_, _, status)| status == "anchored"));
+    let ran = quipu(&[&check[..], &["--drop-unanchored"]].concat()).ends_with(1);
+    assert!(ran.out.contains("and are dropped"), "{}", ran.out);
+    assert_eq!(statuses(&data), []);
+    fetch(&data, &[&TestBucket::of(&[whole()]).url()], &[]).ends_with(0);
+    assert_eq!(history_of(&data), history_of(&whole()));
+}
+
 #[test]
 fn an_anchor_counts_when_what_was_taken_by_its_digest_is_checked() {
     let bucket = TestBucket::of(&[whole()]);

@@ -169,7 +169,7 @@ fn settle(data: &DataFolder) -> (Vec<String>, Vec<BlockRange>, CheckedFolder) {
         check_all(&view, &data.spec, threads(2), &NoProgress, |it| refused.push(it.to_string()));
     let facts = find_facts(&view, &data.anchors, &mut checked, |it| refused.push(it)).unwrap();
     let mut writer = Writer::open(store, data.spec.clone()).unwrap();
-    let confirmed = writer.confirm(&checked.proven, facts).unwrap();
+    let confirmed = writer.confirm(&checked.proven, facts, true).unwrap().blocks;
     (refused, confirmed, checked)
 }
 

@@ -104,6 +104,17 @@ impl Manifest {
         let files = positions.flatten().filter_map(|position| segments.get(position));
         files.map(|entry| entry.file_name.clone()).collect()
     }
+
+    /// The files of proven segments with blocks that link to nothing trusted.
+    pub(crate) fn unanchored_segments(&self) -> BTreeSet<String> {
+        let assessed = assess(&self.trust_runs(), &self.trusted());
+        let with_status = self.proven_segments().zip(assessed);
+        let unanchored = with_status.filter(|(_, assessed)| {
+            let mut statuses = assessed.iter().flatten();
+            statuses.any(|(_, status)| *status == TrustStatus::Unanchored)
+        });
+        unanchored.map(|(entry, _)| entry.file_name.clone()).collect()
+    }
 }
 
 /// How far the blocks of these runs can be trusted to be canonical, and those that are digest only, lowest

@@ -76,9 +76,15 @@ fn what_is_adopted_is_digest_only_until_it_is_confirmed_and_then_as_if_imported(
     let mut shelf = shelf.crashed(CRASH);
     assert_eq!(shelf.view().manifest().digest_only(), [blocks]);
     assert!(shelf.writer.unaccounted().is_empty());
-    assert_eq!(shelf.writer.confirm(&BTreeSet::new(), CommitFacts::default()).unwrap(), []);
+    assert_eq!(
+        shelf.writer.confirm(&BTreeSet::new(), CommitFacts::default(), false).unwrap().blocks,
+        []
+    );
     let names = all_names(&manifest);
-    assert_eq!(shelf.writer.confirm(&names, CommitFacts::default()).unwrap(), [blocks]);
+    assert_eq!(
+        shelf.writer.confirm(&names, CommitFacts::default(), true).unwrap().blocks,
+        [blocks]
+    );
     assert_eq!(shelf.view().manifest().encode(), manifest.encode());
     shelf.crashed(CRASH).check();
 }
@@ -148,7 +154,7 @@ fn pieces_beside_proven_ones_are_looked_up_and_nothing_rests_on_them() {
         let after: Vec<_> =
             view.statuses().into_iter().filter(|it| it.1 != TrustStatus::DigestOnly).collect();
         assert_eq!(after, before, "what was proven stands where it stood");
-        shelf.writer.confirm(&all_names(&manifest), CommitFacts::default()).unwrap();
+        shelf.writer.confirm(&all_names(&manifest), CommitFacts::default(), true).unwrap();
         assert_eq!(shelf.view().manifest().encode(), manifest.encode());
     }
 }
@@ -165,7 +171,10 @@ fn what_is_built_of_unproven_blocks_is_unproven() {
     assert_eq!(shelf.view().manifest().digest_only(), [range(0, 511)]);
     check_all(&shelf.view()).unwrap();
     let names = all_names(shelf.view().manifest());
-    assert_eq!(shelf.writer.confirm(&names, CommitFacts::default()).unwrap(), [range(0, 511)]);
+    assert_eq!(
+        shelf.writer.confirm(&names, CommitFacts::default(), true).unwrap().blocks,
+        [range(0, 511)]
+    );
     assert_eq!(shelf.view().manifest().digest_only(), []);
 }
 
@@ -233,7 +242,7 @@ fn a_slot_with_unproven_pieces_is_not_merged_before_it_is_proven() {
     assert_eq!(shelf.view().manifest().pending_merges(), []);
     assert_eq!(shelf.writer.plan(&[]), []);
     let names = all_names(shelf.view().manifest());
-    shelf.writer.confirm(&names, CommitFacts::default()).unwrap();
+    shelf.writer.confirm(&names, CommitFacts::default(), true).unwrap();
     let pending: Vec<_> =
         shelf.view().manifest().pending_merges().iter().map(|it| it.range).collect();
     assert_eq!(pending, [slot]);
@@ -314,9 +323,39 @@ fn what_contradicts_a_trusted_hash_is_not_confirmed() {
     let facts =
         || CommitFacts { anchors: vec![Anchor { number: 511, hash }], ..CommitFacts::default() };
     // The segment above says that it stands on the other block.
-    let confirmed = shelf.writer.confirm(&all_names(&manifest), facts()).unwrap();
+    let confirmed = shelf.writer.confirm(&all_names(&manifest), facts(), true).unwrap().blocks;
     assert_eq!(confirmed, [range(0, 255)]);
     assert_eq!(shelf.view().manifest().digest_only(), [range(256, 600)]);
+}
+
+/// Seen: an island of another chain was called proven, and then nothing could drop it.
+#[test]
+fn what_links_to_nothing_trusted_is_not_confirmed_unless_that_is_allowed() {
+    let blocks = range(0, 1023);
+    let (manifest, image) = source(blocks);
+    let mut shelf = Shelf::new(blocks);
+    // The third piece stands alone.
+    let given = adopted(&manifest, |range| [0, 512].contains(&range.first()));
+    adopt(&mut shelf, &image, given);
+    let digest_only = shelf.view().manifest().digest_only();
+    let [linked, island] = digest_only[..] else { panic!("{digest_only:?}") };
+    let names = all_names(&manifest);
+    let anchored_at_end_of = |range: BlockRange| {
+        let entry = manifest.segments().iter().find(|it| it.range == range).unwrap();
+        let anchor = Anchor { number: range.last(), hash: entry.last_hash };
+        CommitFacts { anchors: vec![anchor], ..CommitFacts::default() }
+    };
+    let facts = anchored_at_end_of(linked);
+    let confirmed = shelf.writer.confirm(&names, facts, false).unwrap();
+    assert_eq!(confirmed.blocks, [linked]);
+    assert_eq!(confirmed.unanchored.len(), 1);
+    assert_eq!(shelf.view().manifest().digest_only(), [island]);
+    // Nothing is left that could be recorded, and that is said again.
+    let again = shelf.writer.confirm(&names, CommitFacts::default(), false).unwrap();
+    assert_eq!((again.blocks, again.unanchored), (Vec::new(), confirmed.unanchored));
+    let anchored = shelf.writer.confirm(&names, anchored_at_end_of(island), false).unwrap();
+    assert_eq!(anchored.blocks, [island]);
+    check_all(&shelf.view()).unwrap();
 }
 
 #[test]
@@ -331,7 +370,7 @@ fn adopting_and_confirming_go_on_after_an_error_and_after_a_crash_at_any_operati
         copy(&shelf, &image, &given);
         shelf.disk.fail_after(at, DiskFailure::Io);
         let done = shelf.writer.adopt_segments(given.clone()).is_ok()
-            && shelf.writer.confirm(&names, CommitFacts::default()).is_ok();
+            && shelf.writer.confirm(&names, CommitFacts::default(), true).is_ok();
         if done {
             ended = at;
             break;
@@ -344,7 +383,7 @@ fn adopting_and_confirming_go_on_after_an_error_and_after_a_crash_at_any_operati
             copy(&shelf, &image, &given);
             shelf.writer.adopt_segments(given.clone()).unwrap();
         }
-        shelf.writer.confirm(&names, CommitFacts::default()).unwrap();
+        shelf.writer.confirm(&names, CommitFacts::default(), true).unwrap();
         assert_eq!(shelf.view().manifest().encode(), manifest.encode(), "{at}");
         assert_eq!(shelf.files(), image, "{at}");
         let shelf = shelf.crashed(CRASH);
@@ -416,7 +455,7 @@ fn a_slot_that_is_dropped_takes_its_part_of_shared_runs_along() {
     assert_eq!(shelf.writer.drop_unproven(&BTreeSet::new(), &runs).unwrap(), []);
     assert!(shelf.files() == image, "{:?}", shelf.data_names());
     // What is proven stays, whatever is said of it.
-    shelf.writer.confirm(&all_names(&manifest), CommitFacts::default()).unwrap();
+    shelf.writer.confirm(&all_names(&manifest), CommitFacts::default(), true).unwrap();
     assert_eq!(shelf.writer.drop_unproven(&names, &runs).unwrap(), []);
     assert!(shelf.files() == image, "{:?}", shelf.data_names());
 }

@@ -21,6 +21,9 @@ use crate::commands::import::to_failure;
 use crate::data_folder::DataFolder;
 use crate::output::counted;
 
+/// What is said of blocks for which nothing speaks but they themselves.
+const UNLINKED: &str = "link to nothing known";
+
 /// A folder that was checked.
 pub(super) struct DigestOnly<'a> {
     pub(super) folder: &'a DataFolder,
@@ -40,12 +43,16 @@ pub(super) struct SettledBlocks {
     refuted: Vec<BlockRange>,
     /// Those whose files are not here as they were published.
     damaged: Vec<BlockRange>,
+    /// Those that are true inside and link to nothing known, which was not allowed.
+    unanchored: Vec<BlockRange>,
     /// Those of these that are dropped.
     dropped: Vec<BlockRange>,
     /// Those of these that are not, because the head stands on them.
     under_head: Vec<BlockRange>,
     /// How many segments proved true inside and contradict what is proven.
     pub(super) contradictory_count: u64,
+    /// How many did and link to nothing known.
+    pub(super) unanchored_count: u64,
     /// How many false lookup runs told of blocks that were digest only.
     false_run_count: usize,
     are_runs_rebuilt: bool,
@@ -88,19 +95,34 @@ impl DigestOnly<'_> {
             }
             writer => writer.map_err(|error| to_failure(&error))?,
         };
-        let confirmed = writer.confirm(&self.checked.proven, self.facts.clone());
-        settled.proven = confirmed.map_err(|error| to_failure(&error))?;
+        let confirmed =
+            writer.confirm(&self.checked.proven, self.facts.clone(), self.args.unanchored);
+        let confirmed = confirmed.map_err(|error| to_failure(&error))?;
+        settled.proven = confirmed.blocks;
         // What contradicts a trusted hash, or its proven neighbour, is proven inside and stays marked.
         let after = writer.view();
         let marked = after.manifest().digest_only_segments();
-        let contradictory = marked.filter(|it| self.checked.proven.contains(&it.file_name));
-        for entry in contradictory {
-            refused.insert(entry.file_name.clone());
-            settled.refuted.push(entry.range);
-            settled.contradictory_count = settled.contradictory_count.saturating_add(1);
+        for entry in marked.filter(|it| self.checked.proven.contains(&it.file_name)) {
+            let (ranges, count) = if confirmed.unanchored.contains(&entry.file_name) {
+                (&mut settled.unanchored, &mut settled.unanchored_count)
+            } else {
+                refused.insert(entry.file_name.clone());
+                (&mut settled.refuted, &mut settled.contradictory_count)
+            };
+            ranges.push(entry.range);
+            *count = count.saturating_add(1);
         }
-        settled.refuted = join_ranges(std::mem::take(&mut settled.refuted));
+        for ranges in [&mut settled.refuted, &mut settled.unanchored] {
+            *ranges = join_ranges(std::mem::take(ranges));
+        }
+        let mut false_runs = &self.checked.false_runs;
         if !self.args.drop_false {
+            (refused, false_runs) = (BTreeSet::new(), const { &BTreeSet::new() });
+        }
+        if self.args.drop_unanchored {
+            refused.extend(confirmed.unanchored);
+        }
+        if refused.is_empty() && false_runs.is_empty() {
             return Ok(());
         }
         // The head would stand on nothing; the others go all the same.
@@ -110,9 +132,9 @@ impl DigestOnly<'_> {
         {
             settled.under_head.push(entry.range);
         }
-        let dropped = writer.drop_unproven(&refused, &self.checked.false_runs);
+        let dropped = writer.drop_unproven(&refused, false_runs);
         settled.dropped = dropped.map_err(|error| to_failure(&error))?;
-        settled.are_runs_rebuilt = true;
+        settled.are_runs_rebuilt = self.args.drop_false;
         Ok(())
     }
 }
@@ -126,9 +148,11 @@ impl SettledBlocks {
         }
         let mut lines = vec![self.proven_text(&before)];
         let elsewhere = ", from another publisher or without --digest-only";
-        for (blocks, what, from) in
-            [(&self.refuted, "false", elsewhere), (&self.damaged, "damaged here", "")]
-        {
+        for (blocks, what, from) in [
+            (&self.refuted, "false", elsewhere),
+            (&self.damaged, "damaged here", ""),
+            (&self.unanchored, UNLINKED, ""),
+        ] {
             let stay = subtract(blocks, &self.dropped);
             let gone = subtract(blocks, &stay);
             let left = subtract(&stay, &self.under_head);
@@ -139,7 +163,14 @@ impl SettledBlocks {
                     texts(&gone)
                 ));
             }
-            if !left.is_empty() {
+            if !left.is_empty() && what == UNLINKED {
+                lines.push(format!(
+                    "blocks {} are true inside and {UNLINKED}: they stay digest only\n  hint: fetch \
+                     what lies between, give a block hash that you trust with --anchor, or take \
+                     them as they are with --unanchored; --drop-unanchored drops them",
+                    texts(&left)
+                ));
+            } else if !left.is_empty() {
                 lines.push(format!(
                     "blocks {} are digest only and {what}: fetch them again\n  hint: quipu check \
                      --data-dir {place} --drop-false drops them, and quipu fetch takes them \

@@ -22,6 +22,8 @@ pub(super) struct RefusedCounts {
     pub(super) anchors: u64,
     /// Accumulator epochs that do.
     pub(super) epochs: u64,
+    /// Segments that are digest only, true inside, and link to nothing known.
+    pub(super) unanchored: u64,
     /// Files of the log index: `quipu index` builds them again.
     log_index: u64,
     /// Files that can be dropped or built anew, which is told with what became of them.
@@ -62,7 +64,7 @@ impl RefusedCounts {
     }
 
     pub(super) fn is_none(&self) -> bool {
-        self.files == 0 && self.anchors == 0 && self.epochs == 0
+        self.files == 0 && self.anchors == 0 && self.epochs == 0 && self.unanchored == 0
     }
 
     /// What is said of them.
@@ -72,6 +74,11 @@ impl RefusedCounts {
             0 => {}
             1 => said.push("1 of its files is not what it should be".to_owned()),
             count => said.push(format!("{count} of its files are not what they should be")),
+        }
+        match self.unanchored {
+            0 => {}
+            1 => said.push("1 of its files links to nothing known".to_owned()),
+            count => said.push(format!("{count} of its files link to nothing known")),
         }
         for (count, noun) in [(self.anchors, "anchor"), (self.epochs, "accumulator epoch")] {
             let are = if count == 1 { "is" } else { "are" };
