@@ -18,8 +18,8 @@ const [url, quipu, chain] = process.argv.slice(2);
 const { Random, blockOf, headersWay, inclusion, wholeBlock } = await import(chain);
 const TIP = 159;
 const block = (number) => ask(url, "eth_getBlockByNumber", hex(number), true);
-// One of every type, and in a block of 200 transactions one whose path is long.
-const NUMBERS = [3, 20, 46, 72, 85, 102, TIP];
+// One of every type, one with two uncles, and in a block of 200 transactions one whose path is long.
+const NUMBERS = [3, 5, 20, 46, 72, 85, 102, TIP];
 const SUBJECT = (await block(85)).transactions[0];
 const NEIGHBOUR = (await block(86)).transactions[0];
 const WITH_LOGS = (await ask(url, "eth_getLogs", { fromBlock: hex(80), toBlock: hex(TIP) })).at(-1).transactionHash;
@@ -282,6 +282,9 @@ const ANSWERS = [
     ["#/block/85", "eth_getBlockByNumber", "gasUsed", (it) => ({ ...it, gasUsed: "0x1" })],
     ["#/block/85", "eth_getBlockByNumber", "timestamp", (it) => ({ ...it, timestamp: "0x1" })],
     ["#/block/85", "eth_getBlockByNumber", "miner", (it) => ({ ...it, miner: `0x${"ab".repeat(20)}` })],
+    ["#/block/5", "eth_getUncleByBlockHashAndIndex", "number", (it) => ({ ...it, number: "0x1337" })],
+    ["#/block/5", "eth_getUncleByBlockHashAndIndex", "miner", (it) => ({ ...it, miner: `0x${"de".repeat(20)}` })],
+    ["#/block/5", "eth_getUncleByBlockHashAndIndex", "timestamp", ({ timestamp, ...it }) => it],
     ["#/block/85", "eth_getBlockByNumber", "extraData", (it) => ({ ...it, extraData: "0x1234" })],
     ["#/block/85", "eth_getBlockByNumber", "transactions", (it) => ({ ...it, transactions: it.transactions.slice(1) })],
     ["#/block/85", "eth_getBlockByNumber", "value", (it) => ({ ...it, transactions: last(it.transactions, (tx) => ({ ...tx, value: "0x1" })) })],

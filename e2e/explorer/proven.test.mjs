@@ -8,7 +8,7 @@ import test from "node:test";
 
 import { addressOf, headerOf, rlp, topicOf } from "./chain.mjs";
 
-const { blockFields, compare, headerFields, receiptFields, transactionFields } = await import(
+const { blockFields, compare, headerFields, receiptFields, transactionFields, uncleFields } = await import(
     new URL("../../crates/rpc/src/explorer/proven.js", import.meta.url)
 );
 
@@ -77,6 +77,21 @@ for (const [what, proven] of Object.entries(PROVEN)) {
         }
     });
 }
+
+test("an uncle is what its header in the list of ommers says", () => {
+    const ommers = Buffer.from(rlp([7, 8].map((number) => Array.from({ length: 15 }, (_, at) => ({ 2: ADDRESS, 8: number, 11: 1_000 + number })[at] ?? 0))));
+    const proven = { uncles: uncleFields({ ommers }) };
+    assert.deepEqual(proven.uncles[1], { number: "0x8", miner: `0x${Buffer.from(ADDRESS).toString("hex")}`, timestamp: "0x3f0" });
+    for (const name of ["number", "miner", "timestamp"]) {
+        for (const value of ["0x1", undefined]) {
+            const shown = answered(proven);
+            shown.uncles[1][name] = value;
+            assert.deepEqual(differing(shown, proven).map((it) => it.name), [`uncles[1].${name}`], String(value));
+        }
+    }
+    // Nothing is shown of one that did not come.
+    assert.deepEqual(compare({ uncles: [proven.uncles[0], null] }, { uncles: [proven.uncles[0], null] }).unproven, ["uncles[]"]);
+});
 
 test("members of members cannot be left out either", () => {
     const log = { address: "0xab", topics: ["0x01"], data: "0x" };

@@ -75,6 +75,7 @@ function showBlock(main, block, page) {
   const parts = { chart: el("div"), totals: el("div", null, feesByHeader(block, transactions)) };
   const list = new TransactionTable(transactions);
   const proof = el("div", { class: "proof" });
+  const [uncleCard, unclesShown] = uncles(block, page);
   fill(main,
     el("div", { class: "heading" }, el("h1", null, "Block ", el("span", { class: "number" }, whole(number))), marks,
       el("nav", { class: "steps", ariaLabel: "Neighbouring blocks" },
@@ -84,7 +85,7 @@ function showBlock(main, block, page) {
     el("div", { class: "columns even" }, card("Block", summary(block, transactions)), card("Gas and fees", fees(block), parts.totals)),
     parts.chart,
     card(`Transactions (${whole(transactions.length)})`, transactions.length === 0 ? el("p", { class: "dim" }, "This block has no transactions.") : list.element),
-    withdrawals(block), uncles(block, page), card("Hashes and other fields", details(block)),
+    withdrawals(block), uncleCard, card("Hashes and other fields", details(block)),
     el("section", { class: "card" }, el("h2", null, "Proof"), proof),
     el("section", { class: "card" }, el("h2", null, "Raw"),
       rawJson("JSON of the block", `block-${number}.json`, block),
@@ -100,13 +101,13 @@ function showBlock(main, block, page) {
     fill(marks, badge("replaced by a reorg", "bad"), " ", el("a", { href: routeTo("block", number), onclick: () => dispatchEvent(new HashChangeEvent("hashchange")) }, "show the block that took its place"));
   }, page.signal);
   if (transactions.length > 0) showReceipts(block, transactions, list, parts, page);
-  showProof(proof, number, block);
+  showProof(proof, number, { block, later: unclesShown.then((it) => ({ uncles: it })) });
 }
 
-async function showProof(container, number, block) {
+async function showProof(container, number, shown) {
   try {
     const { proveBlock } = await import("./prove.js");
-    proveBlock(container, number, block);
+    proveBlock(container, number, shown);
   } catch (error) {
     console.warn(error);
     fill(container, el("p", { class: "dim" }, "The part of this page that proves could not be loaded."));
@@ -308,23 +309,26 @@ function withdrawals(block) {
   return card(`Withdrawals (${whole(all.length)})`, el("p", { class: "dim" }, `Together ${etherOfGwei(sum)}, from the beacon chain.`), container);
 }
 
+/** A card, and a promise of what it shows: the uncles as they came, null for each that did not. */
 function uncles(block, page) {
   const hashes = textsOf(block.uncles);
-  if (hashes.length === 0) return null;
+  if (hashes.length === 0) return [null, Promise.resolve(null)];
   const container = el("div", null, el("p", { class: "loading" }, "Asking the server…"));
-  showUncles(container, block, hashes.slice(0, 16), page);
-  return card(`Uncles (${whole(hashes.length)})`, container);
+  return [card(`Uncles (${whole(hashes.length)})`, container), showUncles(container, block, hashes.slice(0, 16), page)];
 }
 
 async function showUncles(container, block, hashes, page) {
   try {
     const found = await callAll(hashes.map((_, at) => ["eth_getUncleByBlockHashAndIndex", [block.hash, `0x${at.toString(16)}`]]), { signal: page.signal });
+    const shown = found.map((it) => (it instanceof RpcError || it === null ? null : { number: it.number, miner: it.miner, timestamp: it.timestamp }));
     fill(container, table("Uncles", [["Number"], ["Hash"], ["Miner"], ["Age"]], hashes.map((hash, at) => {
-      const uncle = found[at] instanceof RpcError || found[at] === null ? {} : found[at];
-      return [whole(uncle.number), el("span", { class: "hex", title: hash }, hash.length === 66 ? `${hash.slice(0, 18)}…${hash.slice(-8)}` : ABSENT),
-        hexLink("address", uncle.miner), uncle.timestamp === undefined ? ABSENT : time(uncle.timestamp, { exact: false })];
+      const { number, miner, timestamp } = shown[at] ?? {};
+      return [whole(number), el("span", { class: "hex", title: hash }, hash.length === 66 ? `${hash.slice(0, 18)}…${hash.slice(-8)}` : ABSENT),
+        hexLink("address", miner), timestamp === undefined ? ABSENT : time(timestamp, { exact: false })];
     })));
+    return shown;
   } catch (error) {
     if (!page.signal.aborted) fill(container, explain(error));
+    return null;
   }
 }

@@ -9,7 +9,7 @@ import { RpcError, callRaw } from "./rpc.js";
 import { explain, isNotHeld, notice } from "./answers.js";
 import { disclosure, saveFile } from "./raw.js";
 import { BUNDLE_BYTES_MAX } from "./bundle.js";
-import { blockFields, compare, headerFields, receiptFields, transactionFields } from "./proven.js";
+import { blockFields, compare, headerFields, receiptFields, transactionFields, uncleFields } from "./proven.js";
 import { parseAnchor, verifyBundle } from "./verify.js";
 
 /** Hashes on the way that are shown of a long one, at both ends. */
@@ -50,6 +50,7 @@ const UNPROVEN = {
   receipt: "the receipt, and so the outcome, the gas used and the logs",
   receipts: "what single transactions cost and how they ended, which their own pages prove",
   "logs[].logIndex": "the index of logs in the block, which takes all receipts before",
+  "uncles[]": "uncles that did not come",
   "transactions[]": "transactions of types that this page does not know",
   "transactions[].from": "senders, which follow from the signatures",
 };
@@ -75,9 +76,12 @@ export function proveTransaction(container, hash, shown = null) {
   });
 }
 
-/** Puts the button for a block into a container. `shown` is the block that the page shows, as the API answered it. */
+/**
+ * Puts the button for a block into a container. `shown` has what the page shows, as the API answered it:
+ * `{block, later}`, where `later` is a promise of `{uncles}`, null where nothing came.
+ */
 export function proveBlock(container, number, shown = null) {
-  const reference = isHash(shown?.hash) ? shown.hash : `0x${number.toString(16)}`;
+  const reference = isHash(shown?.block.hash) ? shown.block.hash : `0x${number.toString(16)}`;
   offer(container, {
     file: `proof-block-${number}.json`,
     what: "this block with all of its transactions, receipts, uncles and withdrawals",
@@ -138,16 +142,27 @@ function transactionParts(shown, claim, content) {
   return [...parts, isWithReceipt ? [shown.receipt, receiptFields(claim.receipt, transaction, claim.index)] : [{ receipt: shown.receipt }, {}]];
 }
 
-function checkBlock(number, shown, claim, content) {
+async function checkBlock(number, shown, claim, content) {
   if (claim.kind !== "block") return [check("question", false, `a block was asked for, the bundle proves ${claim.kind}`)];
-  const hash = shown?.hash.toLowerCase() ?? claim.block.hash;
+  const hash = shown?.block.hash.toLowerCase() ?? claim.block.hash;
   if (claim.block.number !== number || claim.block.hash !== hash) {
     const proven = `block ${claim.block.number} with hash ${claim.block.hash}`;
     return [check("question", false, `block ${number} with hash ${hash} was asked for, the bundle proves ${proven}`)];
   }
   const asked = check("question", true, "the block that was asked for is the one that is proven", claim.block.hash);
   if (shown === null) return [asked];
-  return [asked, checkPage(() => [[shown, blockFields(content)], [{ receipts: null }, {}]])];
+  // A verdict stands beside nothing that comes after it.
+  const later = await shown.later;
+  return [asked, checkPage(() => blockParts({ ...shown, ...later }, content))];
+}
+
+/** What is shown of a block, each beside what is proven. */
+function blockParts({ block, uncles }, content) {
+  const parts = [[block, blockFields(content)], [{ receipts: null }, {}]];
+  if (uncles === null) return parts;
+  // Of an uncle that did not come nothing is shown.
+  const proven = uncleFields(content).slice(0, uncles.length).map((it, at) => (uncles[at] === null ? null : it));
+  return [...parts, [{ uncles }, { uncles: proven }]];
 }
 
 /** `makeParts` reads the proven bytes: what is in them may be anything, for a hash says nothing of their form. */
@@ -287,7 +302,7 @@ async function judge(source, trusted, result, subject) {
   await new Promise((done) => { setTimeout(done, 20); });
   const begun = performance.now();
   const outcome = await verifyBundle(source, { trusted });
-  const checks = outcome.verdict === "proven" ? subject.check(outcome) : [];
+  const checks = outcome.verdict === "proven" ? await subject.check(outcome) : [];
   const millis = performance.now() - begun;
   const steps = [...outcome.steps, ...checks];
   const failed = steps.find((step) => !step.ok) ?? null;

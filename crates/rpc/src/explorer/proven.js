@@ -118,6 +118,14 @@ export function blockFields({ header: rlp, transactions, ommers, withdrawals }) 
   return fields;
 }
 
+/** What the uncles of a block say, as far as its page shows them. */
+export function uncleFields({ ommers }) {
+  return wholeList(ommers, ITEMS_MAX).map(({ encoded }) => {
+    const { number, miner, timestamp } = headerFields(encoded);
+    return { number, miner, timestamp };
+  });
+}
+
 /* Comparison. */
 
 /** Differences that are told one by one. */
@@ -170,6 +178,7 @@ const NOTHING = "nothing";
 
 /** A value as JSON: a text that looks like a list, or like null, is neither. Hex has no case. */
 function textOf(value) {
+  if (value === undefined) return NOTHING;
   // A number that is too large for JSON would be written as null.
   if (typeof value === "number") return String(value);
   return JSON.stringify(typeof value === "string" && /^0x[0-9a-f]*$/i.test(value) ? value.toLowerCase() : value);
