@@ -113,8 +113,9 @@ test("nor can what is in a list or a log be a text that is written as it", () =>
     ]) {
         assert.deepEqual(differing(shown, { logs: [log] }).map((it) => it.name), [name]);
     }
-    // A digit has no case, a word has one.
+    // A digit has no case, a word has one, and so has what stands before digits.
     assert.deepEqual(differing({ logs: [{ ...log, address: "0xAB" }] }, { logs: [log] }), []);
+    assert.deepEqual(differing({ logs: [{ ...log, address: "0Xab" }] }, { logs: [log] }), [{ name: "logs[0].address", shown: '"0Xab"', proven: "0xab" }]);
     assert.deepEqual(differing({ to: "Null" }, { to: null }), [{ name: "to", shown: '"Null"', proven: "null" }]);
 });
 

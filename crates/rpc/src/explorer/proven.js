@@ -176,12 +176,15 @@ const isObject = (value) => value !== null && typeof value === "object" && !Arra
 /** What stands for no value: it is no JSON, so no value has the same text. */
 const NOTHING = "nothing";
 
-/** A value as JSON: a text that looks like a list, or like null, is neither. Hex has no case. */
+/**
+ * A value as JSON: a text that looks like a list, or like null, is neither. Hex digits have no case; the `x` has one:
+ * what begins with `0X` is shown as no value at all.
+ */
 function textOf(value) {
   if (value === undefined) return NOTHING;
   // A number that is too large for JSON would be written as null.
   if (typeof value === "number") return String(value);
-  return JSON.stringify(typeof value === "string" && /^0x[0-9a-f]*$/i.test(value) ? value.toLowerCase() : value);
+  return JSON.stringify(typeof value === "string" && /^0x[0-9a-fA-F]*$/.test(value) ? value.toLowerCase() : value);
 }
 
 /** For the reader: quotes tell nothing of hex. */
