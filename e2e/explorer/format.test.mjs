@@ -10,6 +10,7 @@ const format = await import(new URL("format.js", folder));
 const { readQuery } = await import(new URL("search.js", folder));
 const { decodeLog } = await import(new URL("logs.js", folder));
 const { rangesOf } = await import(new URL("chain.js", folder));
+const { areReceiptsOf } = await import(new URL("block.js", folder));
 const { placeOf } = await import(new URL("chart.js", folder));
 
 test("amounts are whole, in the unit that shows them best", () => {
@@ -151,6 +152,20 @@ test("events of tokens are decoded to the byte or not at all", () => {
         assert.equal(decoded(topics, data), null, JSON.stringify(topics));
     }
     assert.equal(decodeLog(null), null);
+});
+
+test("receipts are those of a block's transactions, each at its place, or none", () => {
+    const hash = (digit) => `0x${digit.repeat(64)}`;
+    const transactions = ["a", "b"].map((it) => ({ hash: hash(it) }));
+    const receipts = transactions.map((it, at) => ({ transactionHash: it.hash, transactionIndex: `0x${at}` }));
+    assert.ok(areReceiptsOf(transactions, receipts));
+    assert.ok(areReceiptsOf([], []));
+    const [one, other] = receipts;
+    for (const others of [null, {}, [], [one], [...receipts, other], [other, one], [one, null], [null, one, other], [one, { ...other, transactionIndex: "0x0" }],
+        [one, { ...other, transactionHash: hash("c") }], [one, { ...other, transactionHash: { toString: 1 } }]]) {
+        assert.ok(!areReceiptsOf(transactions, others), JSON.stringify(others));
+    }
+    assert.ok(!areReceiptsOf([{ hash: {} }], [{ transactionHash: {}, transactionIndex: "0x0" }]));
 });
 
 test("ranges are believed only if they are some", () => {

@@ -259,6 +259,34 @@ await visit("what is burnt is the base fee of the gas that was paid, in every fo
     return `of blocks ${differing} the header says another gas`;
 });
 
+await visit("receipts that are not the block's are not shown, and that is said", url, {}, async (visitor) => {
+    const { page } = visitor;
+    let change = null;
+    await page.route("**/*", async (route) => {
+        const asked = route.request().method() === "POST" ? JSON.parse(route.request().postData()) : null;
+        if (asked?.method !== "eth_getBlockReceipts") return route.continue();
+        const response = await route.fetch();
+        const answer = await response.json();
+        return route.fulfill({ response, json: { ...answer, result: change(answer.result) } });
+    });
+    await visitor.opens("#/no/such/page");
+    for (const [what, changes, said] of [
+        ["null", () => null, /receipts of this block are not there/],
+        ["none", () => [], /not the receipts of this block/],
+        ["one less", (all) => all.slice(1), /not the receipts of this block/],
+        ["another order", (all) => all.toReversed(), /not the receipts of this block/],
+        ["one that is none", (all) => [null, ...all.slice(1)], /not the receipts of this block/],
+    ]) {
+        change = changes;
+        await visitor.goes("#/block/85");
+        const text = await visitor.reads(said);
+        // What the header says is shown, and nothing waits.
+        holds(/Burnt\s+[\d.,]*[1-9]/.test(text) && !/Fees paid|Failed|…\s*$/m.test(text), `${what}: ${text}`);
+        same([...new Set(await page.locator("main table tbody tr td:last-child").allInnerTexts())].includes("…"), false, `${what}: a status that is awaited`);
+        await visitor.goes("#/no/such/page");
+    }
+});
+
 for (const kind of Object.keys(KINDS)) await check(`the chain has a transaction ${kind}`, () => holds(kind in found, "there is none"));
 await visit(`transactions ${Object.keys(found).join(", ")}: every field`, url, {}, async (visitor) => {
     await visitor.opens();

@@ -198,6 +198,7 @@ class TransactionTable {
     [this.element, this.#refresh] = paged(transactions.length, (begin, end) => this.#table(begin, end));
   }
 
+  /** Receipts in the order of the transactions; none where they cannot be had. */
   setReceipts(receipts) {
     this.#receipts = receipts;
     this.#refresh();
@@ -205,7 +206,7 @@ class TransactionTable {
 
   #table(begin, end) {
     const columns = [["#", "right"], ["Hash"], ["Type", "wide"], ["From"], ["To"], ["Value", "right"], ["Fee", "right wide"], ["Status"]];
-    const rows = this.#transactions.slice(begin, end).map((it, at) => this.#row(it, this.#receipts?.[begin + at] ?? null));
+    const rows = this.#transactions.slice(begin, end).map((it, at) => this.#row(it, this.#receipts === null ? null : this.#receipts[begin + at]));
     return table("Transactions of the block", columns, rows);
   }
 
@@ -220,6 +221,7 @@ class TransactionTable {
 
 function status(receipt) {
   if (receipt === null) return "…";
+  if (receipt === undefined) return ABSENT;
   const it = quantity(receipt.status);
   return it === null ? el("span", { class: "dim", title: "before Byzantium a receipt has a state root instead" }, ABSENT) : it === 1n ? badge("ok", "good") : badge("failed", "bad");
 }
@@ -266,12 +268,28 @@ function pager(rows, current, go) {
 
 /* Receipts: fees, status and the picture of the block. */
 
+/** Whether these are the receipts of the transactions, each at its place. */
+export function areReceiptsOf(transactions, receipts) {
+  const isSame = (one, other) => isHash(one) && isHash(other) && one.toLowerCase() === other.toLowerCase();
+  return Array.isArray(receipts) && receipts.length === transactions.length
+    && receipts.every((it, at) => isSame(it?.transactionHash, transactions[at].hash) && count(it.transactionIndex) === at);
+}
+
 async function showReceipts(block, transactions, list, parts, page) {
   let receipts;
   try {
-    receipts = listOf(await call("eth_getBlockReceipts", [block.hash], { signal: page.signal }));
+    receipts = await call("eth_getBlockReceipts", [block.hash], { signal: page.signal });
   } catch (error) {
-    if (!page.signal.aborted) fill(parts.chart, isNotHeld(error) ? notHeld(error, "This", count(block.number)) : explain(error));
+    if (page.signal.aborted) return;
+    list.setReceipts([]);
+    fill(parts.chart, isNotHeld(error) ? notHeld(error, "This", count(block.number)) : explain(error));
+    return;
+  }
+  if (!areReceiptsOf(transactions, receipts)) {
+    list.setReceipts([]);
+    fill(parts.chart, receipts === null
+      ? notice("warn", "The receipts of this block are not there.", el("p", null, "Perhaps a reorg has replaced the block. Reload the page."))
+      : notice("bad", "The answer is not the receipts of this block.", el("p", null, "Fees, status and logs are not shown: there must be one receipt for each transaction, in their order.")));
     return;
   }
   list.setReceipts(receipts);
