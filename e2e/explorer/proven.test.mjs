@@ -8,7 +8,7 @@ import test from "node:test";
 
 import { addressOf, headerOf, rlp, topicOf } from "./chain.mjs";
 
-const { blockFields, compare, headerFields, receiptFields, transactionFields, uncleFields } = await import(
+const { blockFields, blockReceiptFields, compare, headerFields, receiptFields, transactionFields, uncleFields } = await import(
     new URL("../../crates/rpc/src/explorer/proven.js", import.meta.url)
 );
 
@@ -77,6 +77,25 @@ for (const [what, proven] of Object.entries(PROVEN)) {
         }
     });
 }
+
+test("of all receipts of a block gas and the indices of logs are proven, too", () => {
+    const receipts = TRANSACTIONS.map((_, index) => rlp([1, 21_000 * (index + 1) + index, Buffer.alloc(256), LOGS]));
+    const all = blockReceiptFields({ header: headerRlp, transactions: TRANSACTIONS, receipts });
+    assert.deepEqual(all.map((it) => Number(it.gasUsed)), [21_000, ...Array(5).fill(21_001)]);
+    assert.deepEqual(all.map((it) => it.logs.map(({ logIndex }) => Number(logIndex))), receipts.map((_, at) => [2 * at, 2 * at + 1]));
+    const proven = { receipts: all };
+    for (const [name, value] of [["gasUsed", "0x5208"], ["status", "0x0"], ["effectiveGasPrice", "0x1"], ["transactionHash", all[0].transactionHash], ["transactionIndex", "0x0"]]) {
+        const shown = answered(proven);
+        shown.receipts[3][name] = value;
+        assert.deepEqual(differing(shown, proven).map((it) => it.name), [`receipts[3].${name}`]);
+    }
+    // Alone, it proves neither.
+    const { gasUsed, logs: [{ logIndex }] } = receiptFields(receipts[3], transactions[3], 3);
+    assert.deepEqual([gasUsed, logIndex], [undefined, undefined]);
+    // One of a type that is not known stands for nothing, and the next one is right nevertheless.
+    const [, unknown, next] = blockReceiptFields({ header: headerRlp, transactions: [TRANSACTIONS[0], typed(9, []), TRANSACTIONS[2]], receipts: receipts.slice(0, 3) });
+    assert.deepEqual([unknown, Number(next.gasUsed)], [null, 21_001]);
+});
 
 test("an uncle is what its header in the list of ommers says", () => {
     const ommers = Buffer.from(rlp([7, 8].map((number) => Array.from({ length: 15 }, (_, at) => ({ 2: ADDRESS, 8: number, 11: 1_000 + number })[at] ?? 0))));

@@ -100,8 +100,8 @@ function showBlock(main, block, page) {
     place.isReplaced = true;
     fill(marks, badge("replaced by a reorg", "bad"), " ", el("a", { href: routeTo("block", number), onclick: () => dispatchEvent(new HashChangeEvent("hashchange")) }, "show the block that took its place"));
   }, page.signal);
-  if (transactions.length > 0) showReceipts(block, transactions, list, parts, page);
-  showProof(proof, number, { block, later: unclesShown.then((it) => ({ uncles: it })) });
+  const receiptsShown = transactions.length > 0 ? showReceipts(block, transactions, list, parts, page) : null;
+  showProof(proof, number, { block, later: Promise.all([receiptsShown, unclesShown]).then(([receipts, uncles]) => ({ receipts, uncles })) });
 }
 
 async function showProof(container, number, shown) {
@@ -275,22 +275,23 @@ export function areReceiptsOf(transactions, receipts) {
     && receipts.every((it, at) => isSame(it?.transactionHash, transactions[at].hash) && count(it.transactionIndex) === at);
 }
 
+/** Shows receipts as they come; returns them, or null where none are shown. */
 async function showReceipts(block, transactions, list, parts, page) {
   let receipts;
   try {
     receipts = await call("eth_getBlockReceipts", [block.hash], { signal: page.signal });
   } catch (error) {
-    if (page.signal.aborted) return;
+    if (page.signal.aborted) return null;
     list.setReceipts([]);
     fill(parts.chart, isNotHeld(error) ? notHeld(error, "This", count(block.number)) : explain(error));
-    return;
+    return null;
   }
   if (!areReceiptsOf(transactions, receipts)) {
     list.setReceipts([]);
     fill(parts.chart, receipts === null
       ? notice("warn", "The receipts of this block are not there.", el("p", null, "Perhaps a reorg has replaced the block. Reload the page."))
       : notice("bad", "The answer is not the receipts of this block.", el("p", null, "Fees, status and logs are not shown: there must be one receipt for each transaction, in their order.")));
-    return;
+    return null;
   }
   list.setReceipts(receipts);
   const feesPaid = receipts.reduce((sum, it) => sum + (feeOf(it) ?? 0n), 0n);
@@ -313,6 +314,7 @@ async function showReceipts(block, transactions, list, parts, page) {
     base: base === null ? null : Number(base), formatPrice: format,
     label: `${counted(transactions.length, "transaction")} by gas and price; base fee ${base === null ? "none" : format(Number(base))}`,
   })));
+  return receipts;
 }
 
 /* Withdrawals and uncles. */

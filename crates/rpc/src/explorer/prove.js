@@ -4,12 +4,12 @@
 // Never knows: how a bundle is verified (verify.js). What the server says besides the bundle is not believed: it
 // is held against what was proven.
 
-import { badge, bytes, counted, el, fill, hexLink, isHash, shortened, whole } from "./format.js";
+import { badge, bytes, counted, el, fill, hexLink, isHash, quantity, shortened, whole } from "./format.js";
 import { RpcError, callRaw } from "./rpc.js";
 import { explain, isNotHeld, notice } from "./answers.js";
 import { disclosure, saveFile } from "./raw.js";
 import { BUNDLE_BYTES_MAX } from "./bundle.js";
-import { blockFields, compare, headerFields, receiptFields, transactionFields, uncleFields } from "./proven.js";
+import { blockFields, blockReceiptFields, compare, headerFields, receiptFields, transactionFields, uncleFields } from "./proven.js";
 import { parseAnchor, verifyBundle } from "./verify.js";
 
 /** Hashes on the way that are shown of a long one, at both ends. */
@@ -39,20 +39,26 @@ const MEANINGS = {
   verifier: "This is a mistake of the page.",
 };
 
+const BLOB_PRICE = "the price of blob gas, which follows from the header and the fork, and so what blobs cost";
+const SENDERS = "senders, which follow from the signatures";
+
 /** Why a value of a page is in no bundle. */
 const UNPROVEN = {
   "": "the transaction, whose type this page does not know",
   from: "the sender, which follows from the signature",
-  gasUsed: "gas used, which takes the receipt before",
+  gasUsed: "gas used, which takes the receipt before, and so the fee, what is burnt and the tip",
   contractAddress: "the address of a new contract, which follows from the sender",
-  blobGasPrice: "the price of blob gas, which follows from the header and the fork",
+  blobGasPrice: BLOB_PRICE,
   size: "the size of the block",
   receipt: "the receipt, and so the outcome, the gas used and the logs",
-  receipts: "what single transactions cost and how they ended, which their own pages prove",
+  "receipts[]": "receipts of transactions of types that this page does not know",
+  "receipts[].from": SENDERS,
+  "receipts[].contractAddress": "addresses of new contracts, which follow from the senders",
+  "receipts[].blobGasPrice": BLOB_PRICE,
   "logs[].logIndex": "the index of logs in the block, which takes all receipts before",
   "uncles[]": "uncles that did not come",
   "transactions[]": "transactions of types that this page does not know",
-  "transactions[].from": "senders, which follow from the signatures",
+  "transactions[].from": SENDERS,
 };
 
 /**
@@ -78,7 +84,7 @@ export function proveTransaction(container, hash, shown = null) {
 
 /**
  * Puts the button for a block into a container. `shown` has what the page shows, as the API answered it:
- * `{block, later}`, where `later` is a promise of `{uncles}`, null where nothing came.
+ * `{block, later}`, where `later` is a promise of `{receipts, uncles}`, null where nothing came.
  */
 export function proveBlock(container, number, shown = null) {
   const reference = isHash(shown?.block.hash) ? shown.block.hash : `0x${number.toString(16)}`;
@@ -139,7 +145,15 @@ function transactionParts(shown, claim, content) {
   if (base !== undefined) parts.push([{ baseFeePerGas: base }, { baseFeePerGas: header.baseFeePerGas ?? null }]);
   if (shown.receipt === null) return parts;
   const isWithReceipt = claim.receipt !== null && transaction !== null;
-  return [...parts, isWithReceipt ? [shown.receipt, receiptFields(claim.receipt, transaction, claim.index)] : [{ receipt: shown.receipt }, {}]];
+  if (!isWithReceipt) return [...parts, [{ receipt: shown.receipt }, {}]];
+  const receipt = receiptFields(claim.receipt, transaction, claim.index);
+  return [...parts, [shown.receipt, receipt], gasPart(shown.receipt, transaction, receipt)];
+}
+
+/** Without the receipt before, gas used has a bound nevertheless. It is compared where it lies beyond. */
+function gasPart({ gasUsed }, { gas }, { cumulativeGasUsed }) {
+  const most = [gas, cumulativeGasUsed].reduce((one, other) => (BigInt(one) < BigInt(other) ? one : other));
+  return (quantity(gasUsed) ?? 0n) > BigInt(most) ? [{ gasUsed }, { gasUsed: `at most ${most}` }] : [{}, {}];
 }
 
 async function checkBlock(number, shown, claim, content) {
@@ -157,8 +171,9 @@ async function checkBlock(number, shown, claim, content) {
 }
 
 /** What is shown of a block, each beside what is proven. */
-function blockParts({ block, uncles }, content) {
-  const parts = [[block, blockFields(content)], [{ receipts: null }, {}]];
+function blockParts({ block, receipts, uncles }, content) {
+  const parts = [[block, blockFields(content)]];
+  if (receipts !== null) parts.push([{ receipts }, { receipts: blockReceiptFields(content) }]);
   if (uncles === null) return parts;
   // Of an uncle that did not come nothing is shown.
   const proven = uncleFields(content).slice(0, uncles.length).map((it, at) => (uncles[at] === null ? null : it));
