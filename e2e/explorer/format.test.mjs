@@ -10,6 +10,7 @@ const format = await import(new URL("format.js", folder));
 const { readQuery } = await import(new URL("search.js", folder));
 const { decodeLog } = await import(new URL("logs.js", folder));
 const { rangesOf } = await import(new URL("chain.js", folder));
+const { outsideOf } = await import(new URL("address.js", folder));
 const { areReceiptsOf } = await import(new URL("block.js", folder));
 const { placeOf } = await import(new URL("chart.js", folder));
 
@@ -172,6 +173,13 @@ test("ranges are believed only if they are some", () => {
     const held = [[60, 99], [0, 39], [5, 1], ["a", 2], null, { first: 100, last: 100 }, [-1, 5]];
     assert.deepEqual(rangesOf(held), [{ first: 0, last: 39 }, { first: 60, last: 99 }, { first: 100, last: 100 }]);
     assert.deepEqual(rangesOf({ held }), []);
+});
+
+test("what was searched is without the gaps", () => {
+    const range = (text) => text.split(" ").filter((it) => it !== "").map((it) => it.split("-").map(Number)).map(([first, last]) => ({ first, last }));
+    for (const [gaps, searched] of [["", "10-54"], ["0-54", ""], ["10-54", ""], ["50-54", "10-49"], ["10-19", "20-54"], ["40-44 20-20", "10-19 21-39 45-54"], ["0-39", "40-54"]]) {
+        assert.deepEqual(outsideOf(range(gaps), 10, 54), range(searched), gaps);
+    }
 });
 
 test("ranges are drawn where they are, wide enough to be seen, and inside of the picture", () => {

@@ -6,7 +6,7 @@
 import { badge, card, copyButton, count, counted, el, fill, hexLink, isAddress, isHash, listOf, table, tableRow, textsOf, time, visible, whole } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
 import { heldOf } from "./chain.js";
-import { explain, isNotHeld, notice } from "./answers.js";
+import { explain, isNotHeld, isWithoutReceipts, notice, rangeList } from "./answers.js";
 import { decodeLog, eventLine } from "./logs.js";
 
 /** Logs of a page. */
@@ -58,6 +58,7 @@ class Walk {
   /** The block from which the search goes on downwards; -1 when all was searched. */
   #next = -1;
   #range = RANGE_FIRST;
+  /** Ranges that could not be searched, the newest first. */
   #gaps = [];
   #waiting = [];
   #state;
@@ -158,7 +159,7 @@ class Walk {
       }
       if (own !== undefined) throw refusal;
       const below = held.filter((it) => it.last < to).at(-1);
-      this.#gaps.push({ first: below === undefined ? 0 : below.last + 1, last: to });
+      this.#gaps.push({ first: below === undefined ? 0 : below.last + 1, last: to, isWithoutReceipts: isWithoutReceipts(refusal) });
       this.#next = below === undefined ? -1 : below.last;
       return;
     }
@@ -178,7 +179,12 @@ class Walk {
     const columns = [["Block"], ["Age"], ["Event"], ["What"], ["Emitted by"], ["Transaction", "wide"]];
     const rows = shown.map((it) => this.#row(it));
     this.#rows.push(...rows);
-    if (this.#rows.length === 0) {
+    const isNothing = this.#next < 0 && this.#rangesSearched().length === 0;
+    if (isNothing) {
+      fill(this.#body, notice("warn", "No log could be looked for.", el("p", null, this.#gaps[0].isWithoutReceipts
+        ? "Logs are in receipts, and this server holds these blocks without them."
+        : "This server does not hold the blocks that were to be searched.")));
+    } else if (this.#rows.length === 0) {
       fill(this.#body, notice("", this.#next < 0 ? "No log was found." : "No log was found so far.",
         el("p", null, "An account that only sends and receives ether appears in no log. A contract emits logs only if it was written to.")));
     } else if (this.#rows.length === rows.length) {
@@ -187,16 +193,23 @@ class Walk {
       this.#body.querySelector("tbody").append(...rows.map((cells) => tableRow(columns, cells)));
     }
     const counts = PLACES.map(({ name }, place) => (this.#counts[place] > 0 ? `${whole(this.#counts[place])} ${name === "emitted" ? "emitted by it" : `name it as ${name}`}` : null)).filter((it) => it !== null);
-    fill(this.#state, el("b", null, `${counted(this.#found.size, "log")} found`), counts.length > 0 ? ` (${counts.join(", ")})` : "", ". ", this.#searched(),
+    fill(this.#state, isNothing ? null : [el("b", null, `${counted(this.#found.size, "log")} found`), counts.length > 0 ? ` (${counts.join(", ")})` : "", ". "], this.#searched(),
       this.#rows.length < this.#found.size ? ` Shown: the newest ${whole(this.#rows.length)}.` : "");
     this.#more.hidden = this.#next < 0 && this.#waiting.length === 0;
     this.#more.textContent = this.#waiting.length > 0 || this.#rows.length > 0 ? "Older logs" : "Search on";
   }
 
+  #rangesSearched() {
+    return outsideOf(this.#gaps, Math.max(0, this.#next + 1), this.#tip);
+  }
+
   #searched() {
-    const gaps = this.#gaps.length === 0 ? "" : ` Not held and so not searched: ${this.#gaps.map((it) => `${whole(it.first)} to ${whole(it.last)}`).join(", ")}.`;
     if (this.#next === this.#tip) return "";
-    return `Searched: blocks ${whole(Math.max(0, this.#next + 1))} to ${whole(this.#tip)}${this.#next >= 0 ? "" : gaps === "" ? ", which is all" : ", which is all that is held"}.${gaps}`;
+    const ranges = this.#rangesSearched();
+    const isAll = this.#next < 0 ? `, which is all${this.#gaps.length === 0 ? "" : " that is held"}` : "";
+    const gaps = (what, of) => (of.length === 0 ? "" : ` ${what} and so not searched: ${rangeList(of.toReversed())}.`);
+    return [ranges.length === 0 ? "Searched: nothing." : `Searched: blocks ${rangeList(ranges)}${isAll}.`,
+      gaps("Not held", this.#gaps.filter((it) => !it.isWithoutReceipts)), gaps("Receipts not held", this.#gaps.filter((it) => it.isWithoutReceipts))].join("");
   }
 
   #row({ log, places }) {
@@ -223,6 +236,18 @@ class Walk {
     } });
     this.#body.append(this.#trouble);
   }
+}
+
+/** What of a range lies in no gap. Gaps are in order, the newest first. */
+export function outsideOf(gaps, first, last) {
+  const ranges = [];
+  let end = last;
+  for (const gap of gaps) {
+    if (gap.last < end) ranges.unshift({ first: gap.last + 1, last: end });
+    end = gap.first - 1;
+  }
+  if (first <= end) ranges.unshift({ first, last: end });
+  return ranges;
 }
 
 function hex(number) {

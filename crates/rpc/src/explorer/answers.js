@@ -16,6 +16,11 @@ export function isNotHeld(error) {
   return error instanceof RpcError && error.kind === "rpc" && error.code === NOT_HELD;
 }
 
+/** Whether blocks are held without their receipts. */
+export function isWithoutReceipts(error) {
+  return isNotHeld(error) && error.message.startsWith("receipts not held");
+}
+
 /** A note to the reader: what happened, and what can be done. */
 export function notice(tone, title, ...parts) {
   return el("div", { class: `notice ${tone}`, role: tone === "bad" ? "alert" : null }, el("p", { class: "title" }, title), parts);
@@ -57,7 +62,7 @@ function said(message) {
 /** What is not held here, though it may exist: it is said what is held, and what to do. */
 export function notHeld(error, what, number = null) {
   const held = heldOf(error);
-  const isReceipts = typeof error.message === "string" && error.message.startsWith("receipts not held");
+  const isReceipts = isWithoutReceipts(error);
   const nearest = number === null ? [] : nearestHeld(held, number);
   return notice("warn",
     isReceipts ? "The receipts are not held here." : `${what} is not held here.`,
