@@ -395,6 +395,31 @@ await visit("addresses that were typed wrongly are answered", url, {}, async (vi
     }
 });
 
+// --- nothing at all
+
+await visit("a server that holds nothing says so on every page", url, {}, async (visitor) => {
+    const { page } = visitor;
+    const stat = await (await fetch(`${url}/stat.json`)).json();
+    const nothing = { ...stat, blocks: 0, transactions: 0, logs: 0, tip: null, finalized: null, coverage: [], coverage_receipts: [], segments: [] };
+    await page.route("**/stat.json", (route) => route.fulfill({ json: nothing }));
+    // As a server answers whose folder is empty: the number of its newest block is 0 nevertheless.
+    const results = { eth_blockNumber: "0x0", eth_chainId: "0x1", web3_clientVersion: "quipu" };
+    const answer = ({ id, method }) => ({ jsonrpc: "2.0", id, result: results[method] ?? null });
+    await page.route("**/*", (route) => {
+        if (route.request().method() !== "POST") return route.fallback();
+        const asked = JSON.parse(route.request().postData());
+        return route.fulfill({ json: Array.isArray(asked) ? asked.map(answer) : answer(asked) });
+    });
+    await page.routeWebSocket(/.*/, (socket) => socket.close());
+    await visitor.opens();
+    await visitor.reads(/Tip\s+–\s+no block yet[^]*No block is held yet/);
+    for (const route of [ROUTES.address, ROUTES.transaction, `#/block/${ABSENT_HASH}`, "#/block/0", "#/block/latest"]) {
+        await visitor.goes(route);
+        const text = await visitor.reads(/[nN]o block (is held )?yet/);
+        holds(!/question itself|was looked at|newest block/.test(text), `${route}: ${text}`);
+    }
+});
+
 // --- everybody
 
 for (const [scheme, isPhone] of [["light", false], ["dark", false], ["light", true]]) {

@@ -81,11 +81,12 @@ class Walk {
 
   async begin() {
     try {
-      this.#tip = count(await call("eth_blockNumber", [], { signal: this.#page.signal }));
+      // Where nothing is held, `eth_blockNumber` is 0.
+      this.#tip = count((await call("eth_getBlockByNumber", ["latest", false], { signal: this.#page.signal }))?.number);
     } catch (error) {
       return this.#fail(error);
     }
-    if (this.#tip === null) return fill(this.#container, notice("", "No block is held yet."));
+    if (this.#tip === null) return fill(this.#container, notice("", "No block is held yet.", el("p", null, "There are no logs to look for.")));
     this.#next = this.#tip;
     // The page is there while the search goes on.
     this.#goOn();

@@ -109,7 +109,7 @@ export async function absent(what, text, { isHashAsked = isHash(text) } = {}) {
       el("p", null, "A page of a number that is still to come can be reloaded, or wait on the ", el("a", { href: "#/" }, "overview"), ": new blocks appear there."));
   }
   return notice("", `${what} was not found.`,
-    el("p", null, gaps.length > 0
+    el("p", null, stat !== null && rangesOf(stat.coverage).length === 0 ? "This server holds no block yet." : gaps.length > 0
       ? ["It may be in blocks that are not held here: ", rangeList(gaps), "."]
       : `All of the history that this server has${tip === null ? "" : `, up to block ${whole(tip)},`} was looked at: it is not in it.`),
     el("ul", null,

@@ -64,7 +64,7 @@ function absentTag(tag) {
     safe: "This server does not know which blocks are safe: nothing that it trusts says so.",
   };
   return notice("", "There is no such block.", el("p", null, reasons[tag] ?? "This server holds no block yet."),
-    el("p", null, "Look at ", el("a", { href: routeTo("block", "latest") }, "the newest block"), " instead."));
+    tag === "latest" ? null : el("p", null, "Look at ", el("a", { href: routeTo("block", "latest") }, "the newest block"), " instead."));
 }
 
 function showBlock(main, block, page) {
