@@ -479,6 +479,21 @@ await visit("by keyboard alone from the overview to a proof", url, {}, async (vi
     await visitor.sees("[data-verdict=proven]");
 });
 
+await visit("a page that was left proves nothing under the next one's address", url, {}, async (visitor) => {
+    const { page } = visitor;
+    await visitor.opens("#/block/20");
+    await page.getByRole("button", { name: "Prove it" }).waitFor();
+    const release = await holdsBack(page, (it) => it.pathname === "/");
+    await page.evaluate(() => (location.hash = "#/block/21"));
+    await visitor.sees("main .waiting");
+    // What is inert is neither clicked nor reached by a key.
+    same(await page.locator("main > .page").evaluate((it) => it.inert), true, "the page before is inert");
+    release();
+    await visitor.sees("h1", { hasText: /^Block 21$/ });
+    await page.getByRole("button", { name: "Prove it" }).waitFor();
+    same(await page.locator("main .waiting").count(), 0, "lines that tell of waiting");
+});
+
 // --- a server that is away, slow, or talks nonsense
 
 await visit("a server that goes away is told of, and found again", url, { allows: [/Failed to load resource/, /ERR_/] }, async (visitor) => {

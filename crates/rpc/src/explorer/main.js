@@ -68,9 +68,10 @@ async function show({ focus = true } = {}) {
     if (link.dataset.page === route.page) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  // A page stays until the next one has something to show.
+  // A page stays until the next one has something to show; but under another address it proves and leads nowhere.
+  for (const it of main.children) it.inert = true;
   const next = el("div", { class: `page page-${route.page ?? "unknown"}` });
-  const waiting = setTimeout(() => { if (current === page) main.setAttribute("aria-busy", "true"); }, 150);
+  const waiting = setTimeout(() => { if (current === page) tellOfWaiting(); }, 150);
   try {
     if (route.page === null) renderUnknown(next, route);
     else await renderPage(next, route, page);
@@ -92,6 +93,13 @@ async function show({ focus = true } = {}) {
     heading.focus({ preventScroll: true });
     scrollTo(0, 0);
   }
+}
+
+function tellOfWaiting() {
+  main.setAttribute("aria-busy", "true");
+  // Before the first page the document says so itself.
+  if (main.querySelector(".page") === null || main.querySelector(".waiting") !== null) return;
+  main.append(el("p", { class: "waiting", role: "status" }, "Asking the server for the next page…"));
 }
 
 async function renderPage(next, route, page) {
