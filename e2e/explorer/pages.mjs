@@ -494,6 +494,36 @@ await visit("a page that was left proves nothing under the next one's address", 
     same(await page.locator("main .waiting").count(), 0, "lines that tell of waiting");
 });
 
+await visit("a chain that is shorter than before has lost the blocks above", url, {}, async (visitor) => {
+    const { page } = visitor;
+    const number = Number(tip.number);
+    let socket = null;
+    await page.routeWebSocket(/.*/, (it) => {
+        socket = it;
+        it.onMessage((text) => it.send(JSON.stringify({ jsonrpc: "2.0", id: JSON.parse(text).id, result: JSON.parse(text).id === 1 ? "0x1" : tip })));
+    });
+    let isGone = false;
+    await page.route("**/*", (route) => {
+        const asked = route.request().method() === "POST" ? JSON.parse(route.request().postData()) : null;
+        return isGone && asked?.method === "eth_getHeaderByNumber" ? route.fulfill({ json: { jsonrpc: "2.0", id: asked.id, result: null } }) : route.continue();
+    });
+    const tells = (at, digit) => socket.send(JSON.stringify({ jsonrpc: "2.0", method: "eth_subscription", params: { subscription: "0x1",
+        result: { number: hex(at), hash: `0x${digit.repeat(64)}`, parentHash: `0x${"f".repeat(64)}`, timestamp: tip.timestamp } } }));
+    for (const route of [`#/block/${number}`, `#/tx/${tip.transactions[0].hash}`]) {
+        isGone = false;
+        await visitor.opens(route);
+        await visitor.sees("#way[data-way=live]");
+        // Whoever is behind may tell of an older head: the block is there nevertheless.
+        const looked = page.waitForResponse((it) => it.request().postData()?.includes("eth_getHeaderByNumber") ?? false);
+        tells(number - 10, "1");
+        await (await looked).finished();
+        holds(!/no longer in the server's chain/.test(await page.locator(".marks").first().innerText()), `${route}: gone without a reason`);
+        isGone = true;
+        tells(number - 20, "2");
+        await visitor.sees(".marks", { hasText: "no longer in the server's chain" });
+    }
+});
+
 // --- a server that is away, slow, or talks nonsense
 
 await visit("a server that goes away is told of, and found again", url, { allows: [/Failed to load resource/, /ERR_/] }, async (visitor) => {

@@ -93,12 +93,13 @@ function showBlock(main, block, page) {
       rawRlp("RLP of the header", `header-${number}.hex`, "debug_getRawHeader", [block.hash]),
       rawRlp("RLP of the block", `block-${number}.hex`, "debug_getRawBlock", [block.hash]),
       rawRlp("RLP of its receipts", `receipts-${number}.hex`, "debug_getRawReceipts", [block.hash])));
-  const place = { number, hash: block.hash, isReplaced: false };
+  const place = { number, hash: block.hash, isGone: false };
   showMarks(marks, place);
   chain.onHead(() => showMarks(marks, place), page.signal);
-  onReplaced(number, block.hash, () => {
-    place.isReplaced = true;
-    fill(marks, badge("replaced by a reorg", "bad"), " ", el("a", { href: routeTo("block", number), onclick: () => dispatchEvent(new HashChangeEvent("hashchange")) }, "show the block that took its place"));
+  onReplaced(number, block.hash, (isReplaced) => {
+    place.isGone = true;
+    fill(marks, badge(isReplaced ? "replaced by a reorg" : "no longer in the server's chain", "bad"), " ",
+      el("a", { href: routeTo("block", number), onclick: () => dispatchEvent(new HashChangeEvent("hashchange")) }, isReplaced ? "show the block that took its place" : "look again"));
   }, page.signal);
   const receiptsShown = transactions.length > 0 ? showReceipts(block, transactions, list, parts, page) : null;
   showProof(proof, number, { block, later: Promise.all([receiptsShown, unclesShown]).then(([receipts, uncles]) => ({ receipts, uncles })) });
@@ -116,8 +117,8 @@ async function showProof(container, number, shown) {
 
 async function showMarks(marks, place) {
   const stat = await chain.statIfAny();
-  const { number, hash, isReplaced } = place;
-  if (isReplaced) return;
+  const { number, hash, isGone } = place;
+  if (isGone) return;
   const finalized = stat?.finalized?.number;
   const held = listOf(stat?.coverage).find((it) => it.first <= number && number <= it.last);
   refill(marks, Number.isSafeInteger(finalized) && number <= finalized ? badge("final", "good") : null,

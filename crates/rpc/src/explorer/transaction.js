@@ -89,8 +89,8 @@ async function showTransaction(main, hash, transaction, receipt, page) {
       rawJson("JSON of the transaction", `transaction-${hash.slice(2, 10)}.json`, transaction),
       held === null ? null : rawJson("JSON of its receipt", `receipt-${hash.slice(2, 10)}.json`, held),
       rawRlp("RLP of the transaction", `transaction-${hash.slice(2, 10)}.hex`, "debug_getRawTransaction", [hash])));
-  onReplaced(count(transaction.blockNumber), transaction.blockHash, () => {
-    fill(marks, badge("its block was replaced by a reorg", "bad"), " ", el("a", { href: routeTo("tx", hash), onclick: () => dispatchEvent(new HashChangeEvent("hashchange")) }, "look again"));
+  onReplaced(count(transaction.blockNumber), transaction.blockHash, (isReplaced) => {
+    fill(marks, badge(isReplaced ? "its block was replaced by a reorg" : "its block is no longer in the server's chain", "bad"), " ", el("a", { href: routeTo("tx", hash), onclick: () => dispatchEvent(new HashChangeEvent("hashchange")) }, "look again"));
   }, page.signal);
   try {
     const { proveTransaction } = await import("./prove.js");
@@ -101,14 +101,15 @@ async function showTransaction(main, hash, transaction, receipt, page) {
   }
 }
 
-/** Tells, once, that the block of this number and hash has left the chain. */
+/** Tells, once, that the block of this number and hash has left the chain, and whether another took its place. */
 export function onReplaced(number, hash, tell, signal) {
   let last = null;
   let isTold = false;
-  const sees = (found) => {
-    if (isTold || !isHash(found) || found === hash) return;
+  const sees = (found, isAbove = false) => {
+    const isGone = isAbove && found === undefined;
+    if (isTold || found === hash || !(isGone || isHash(found))) return;
     isTold = true;
-    tell();
+    tell(!isGone);
   };
   chain.onHead(async (head) => {
     const isNext = last !== null && head.parentHash === last;
@@ -116,10 +117,10 @@ export function onReplaced(number, hash, tell, signal) {
     const at = count(head.number);
     if (at === number) return sees(head.hash);
     // A child of the last head replaces nothing below. Before any other, heads may have come that nobody told of:
-    // they are polled, or the socket broke.
-    if (isNext || number === null || at === null || at < number) return;
+    // they are polled, or the socket broke. And where the newest block is below, this one may be gone.
+    if (isNext || number === null || at === null) return;
     try {
-      sees((await call("eth_getHeaderByNumber", [`0x${number.toString(16)}`], { signal }))?.hash);
+      sees((await call("eth_getHeaderByNumber", [`0x${number.toString(16)}`], { signal }))?.hash, at < number);
     } catch {
       last = null; // The next head asks again.
     }
