@@ -494,6 +494,14 @@ await visit("a page that was left proves nothing under the next one's address", 
     same(await page.locator("main .waiting").count(), 0, "lines that tell of waiting");
 });
 
+for (const [what, speaks] of [["a socket that opens and answers nothing", () => {}], ["a socket that answers something else", (socket) => socket.send("{}")]]) {
+    await visit(`beside ${what}, the tip is asked for`, url, {}, async (visitor) => {
+        await visitor.page.routeWebSocket(/.*/, speaks);
+        await visitor.opens("#/block/20");
+        await visitor.sees("#way[data-way=polling]");
+    });
+}
+
 await visit("a chain that is shorter than before has lost the blocks above", url, {}, async (visitor) => {
     const { page } = visitor;
     const number = Number(tip.number);

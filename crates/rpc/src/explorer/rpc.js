@@ -11,6 +11,8 @@ const PAUSE_MS_MAX = 30_000;
 const POLL_MS = 4_000;
 /** Failed attempts at a WebSocket after which the tip is asked for instead. */
 const SOCKET_ATTEMPTS = 2;
+/** How long a WebSocket may take to open and to answer; then the tip is asked for meanwhile. */
+const SOCKET_TIMEOUT_MS = 8_000;
 
 /** Why a call failed. `kind`: rpc, unauthorized, limited, unreachable, timeout, malformed, http. */
 export class RpcError extends Error {
@@ -258,6 +260,11 @@ function connect(following, told, onWay) {
     return;
   }
   following.socket = socket;
+  // A socket that is silent may not even tell that it is closed.
+  const clock = setTimeout(() => {
+    pollHeads(following, told, onWay);
+    socket.close();
+  }, SOCKET_TIMEOUT_MS);
   let isTold = false;
   socket.addEventListener("open", () => {
     socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params: ["newHeads"] }));
@@ -265,6 +272,7 @@ function connect(following, told, onWay) {
   socket.addEventListener("message", ({ data }) => {
     const message = typeof data === "string" ? parsed(data) : undefined;
     if (message?.id === 1) {
+      clearTimeout(clock);
       if (typeof message.result !== "string") return socket.close();
       following.attempts = 0;
       stopPolling(following);
@@ -279,6 +287,7 @@ function connect(following, told, onWay) {
     }
   });
   socket.addEventListener("close", () => {
+    clearTimeout(clock);
     if (following.ended) return;
     following.attempts += 1;
     onWay(following.polling === null ? "lost" : "polling");
