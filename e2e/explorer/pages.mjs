@@ -502,6 +502,25 @@ for (const [what, speaks] of [["a socket that opens and answers nothing", () => 
     });
 }
 
+await visit("a server that takes small batches alone is asked in small ones", url, {}, async (visitor) => {
+    const { page } = visitor;
+    let sizeMax = 0;
+    // As the server refuses what is more than its --batch-items-max.
+    await page.route("**/*", (route) => {
+        const asked = route.request().method() === "POST" ? JSON.parse(route.request().postData()) : null;
+        if (!Array.isArray(asked) || asked.length <= sizeMax) return route.continue();
+        return route.fulfill({ json: asked.map(({ id }) => ({ jsonrpc: "2.0", id, error: { code: -32600, message: "batch too large" } })) });
+    });
+    for (sizeMax of [1, 5]) {
+        await visitor.opens();
+        const rows = await visitor.page.locator("main table tbody tr").count();
+        holds(rows >= 10, `${rows} newest blocks`);
+        await visitor.goes(ROUTES.transaction);
+        await visitor.goes(ROUTES.address);
+        await visitor.reads(/[1-9]\d* logs? found/);
+    }
+});
+
 await visit("a chain that is shorter than before has lost the blocks above", url, {}, async (visitor) => {
     const { page } = visitor;
     const number = Number(tip.number);

@@ -9,6 +9,8 @@ const SESSION_KEY = "quipu-key";
 const PAUSE_MS_MIN = 1_000;
 const PAUSE_MS_MAX = 30_000;
 const POLL_MS = 4_000;
+/** The code by which a batch is refused that is too large. */
+const INVALID_REQUEST = -32600;
 /** Failed attempts at a WebSocket after which the tip is asked for instead. */
 const SOCKET_ATTEMPTS = 2;
 /** How long a WebSocket may take to open and to answer; then the tip is asked for meanwhile. */
@@ -181,9 +183,20 @@ export async function call(method, params = [], { signal } = {}) {
   return resultOf(value);
 }
 
-/** Results of several calls `[method, params]` in one request; an RpcError in the place of each that failed. */
+/**
+ * Results of several calls `[method, params]`; an RpcError in the place of each that failed. They are one request, or
+ * several where the server takes no batches of that size.
+ */
 export async function callAll(calls, { signal } = {}) {
   if (calls.length === 0) return [];
+  const results = await callBatch(calls, signal);
+  if (calls.length === 1 || !results.some((it) => it instanceof RpcError && it.code === INVALID_REQUEST)) return results;
+  const half = Math.ceil(calls.length / 2);
+  const parts = await Promise.all([callAll(calls.slice(0, half), { signal }), callAll(calls.slice(half), { signal })]);
+  return [...parts[0], ...parts[1]];
+}
+
+async function callBatch(calls, signal) {
   const requests = calls.map(([method, params]) => request(method, params));
   const asked = await ask("", { body: JSON.stringify(requests), signal });
   if (!asked.answer.ok) throw refusal(asked);
