@@ -64,6 +64,13 @@ test("what reorders, hides or breaks text is written out", () => {
     for (const data of ["0x", "0xff", "0x00", "nothing", null, 7]) assert.equal(format.readableText(data), null, String(data));
 });
 
+test("what may be long is cut before it is written out", () => {
+    assert.equal(format.excerpt("abc", 3), "abc");
+    assert.equal(format.excerpt("abcd", 3), "abc…");
+    assert.equal(format.excerpt({ toString: 1 }, 20), '{"toString":1}');
+    assert.equal(format.excerpt(undefined, 20), "undefined");
+});
+
 test("a search is for what its form says", () => {
     const hash = `0x${"ab".repeat(32)}`;
     const address = `0x${"cd".repeat(20)}`;

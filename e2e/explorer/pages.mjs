@@ -395,6 +395,25 @@ await visit("addresses that were typed wrongly are answered", url, {}, async (vi
     }
 });
 
+await visit("values and refusals of megabytes are cut before they are shown", url, { allows: [/Failed to load resource/] }, async (visitor) => {
+    const { page } = visitor;
+    const long = "\u202e".repeat(1_000_000);
+    await page.route("**/*", async (route) => {
+        const asked = route.request().method() === "POST" ? JSON.parse(route.request().postData()) : null;
+        if (asked?.method === "eth_chainId") return route.fulfill({ status: 401, json: { jsonrpc: "2.0", id: null, error: { code: -32001, message: long } } });
+        if (asked?.method !== "eth_getBlockByNumber") return route.continue();
+        const response = await route.fetch();
+        const answer = await response.json();
+        const values = Object.fromEntries(["timestamp", "miner", "extraData", "stateRoot", "gasUsed"].map((name) => [name, long]));
+        return route.fulfill({ response, json: { ...answer, result: { ...answer.result, ...values } } });
+    });
+    await visitor.opens("#/block/20");
+    await visitor.reads(/The server says:/, ".key-asked");
+    const text = await page.locator("body").innerText();
+    holds(/\\u202e… s since 1970/.test(text), text.slice(0, 3_000));
+    holds(text.length < 40_000, `${text.length} characters`);
+});
+
 // --- nothing at all
 
 await visit("a server that holds nothing says so on every page", url, {}, async (visitor) => {

@@ -3,7 +3,7 @@
 // Knows: how to walk ranges of blocks downwards, over gaps and within the limits of `eth_getLogs`.
 // Never knows: senders, recipients or balances: the server indexes logs, and holds no state.
 
-import { badge, card, copyButton, count, counted, el, fill, hexLink, isAddress, isHash, listOf, table, tableRow, textsOf, time, visible, whole } from "./format.js";
+import { badge, card, copyButton, count, counted, el, excerpt, fill, hexLink, isAddress, isHash, listOf, table, tableRow, textsOf, time, whole } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
 import { heldOf } from "./chain.js";
 import { explain, isNotHeld, isWithoutReceipts, notice, rangeList } from "./answers.js";
@@ -32,7 +32,7 @@ export async function renderAddress(main, route, page) {
   const address = route.argument.trim().toLowerCase();
   if (!isAddress(address)) {
     return fill(main, el("h1", null, "Address"), notice("", "This is no address.",
-      el("p", null, "An address is 0x and 40 hexadecimal digits, not ", el("bdi", { class: "said" }, visible(route.argument).slice(0, 100)), ".")));
+      el("p", null, "An address is 0x and 40 hexadecimal digits, not ", el("bdi", { class: "said" }, excerpt(route.argument, 100)), ".")));
   }
   main.dataset.title = `Address ${address.slice(0, 8)}…`;
   const results = el("div");

@@ -4,8 +4,8 @@
 // Never knows: how anything is transported or proven.
 
 import {
-  ABSENT, amount, amountCell, badge, bloom, bytes, card, copyButton, count, counted, dataField, decimal, el, etherOfGwei, field, fields, fill,
-  hexLink, isAddress, isHash, listOf, percent, plainNumber, price, quantity, refill, route as routeTo, table, textsOf, time, visible, whole,
+  ABSENT, amount, amountCell, badge, bloom, bytes, card, copyButton, count, counted, dataField, decimal, el, etherOfGwei, excerpt, field, fields,
+  fill, hexLink, isAddress, isHash, listOf, percent, plainNumber, price, quantity, refill, route as routeTo, table, textsOf, time, whole,
 } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
 import { chain } from "./chain.js";
@@ -25,7 +25,7 @@ export async function renderBlock(main, route, page) {
   const number = /^\d{1,19}$/.test(asked) ? BigInt(asked) : isHashAsked || isTag ? null : quantity(asked);
   if (!isHashAsked && !isTag && (number === null || number >= 2n ** 64n)) {
     return fill(main, el("h1", null, "No block is named so"), notice("", "A block is named by its number, its hash or a tag.",
-      el("p", null, "The address has ", el("bdi", { class: "said" }, visible(asked).slice(0, 100)), ".")));
+      el("p", null, "The address has ", el("bdi", { class: "said" }, excerpt(asked, 100)), ".")));
   }
   const name = isTag ? `The ${asked.toLowerCase()} block` : isHashAsked ? "A block with this hash" : `Block ${whole(number)}`;
   const reference = isTag ? asked.toLowerCase() : isHashAsked ? asked : `0x${number.toString(16)}`;
@@ -344,7 +344,7 @@ async function showUncles(container, block, hashes, page) {
     const shown = found.map((it) => (it instanceof RpcError || it === null ? null : { number: it.number, miner: it.miner, timestamp: it.timestamp }));
     fill(container, table("Uncles", [["Number"], ["Hash"], ["Miner"], ["Age"]], hashes.map((hash, at) => {
       const { number, miner, timestamp } = shown[at] ?? {};
-      return [whole(number), el("span", { class: "hex", title: hash }, hash.length === 66 ? `${hash.slice(0, 18)}…${hash.slice(-8)}` : ABSENT),
+      return [whole(number), el("span", { class: "hex", title: excerpt(hash, 66) }, hash.length === 66 ? `${hash.slice(0, 18)}…${hash.slice(-8)}` : ABSENT),
         hexLink("address", miner), timestamp === undefined ? ABSENT : time(timestamp, { exact: false })];
     })));
     return shown;

@@ -21,6 +21,15 @@ export function visible(value) {
   });
 }
 
+/**
+ * The beginning of any value as a text. What may be long is cut before its harmful characters are written out: that of
+ * megabytes takes seconds.
+ */
+export function excerpt(value, lengthMax) {
+  const text = written(value);
+  return text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
+}
+
 /** Any value as a text. An object of an answer may have a `toString` that is none. */
 export function written(value) {
   return value !== null && typeof value === "object" ? JSON.stringify(value) : String(value);
@@ -313,7 +322,8 @@ export function exactTime(seconds) {
 export function time(seconds, { exact = true } = {}) {
   const at = Number(quantity(seconds) ?? NaN);
   const utc = exactTime(seconds);
-  if (utc === ABSENT) return el("span", { class: "dim" }, `${visible(seconds)} s since 1970`);
+  if (seconds === undefined || seconds === null) return el("span", { class: "dim" }, ABSENT);
+  if (utc === ABSENT) return el("span", { class: "dim" }, `${excerpt(seconds, 80)} s since 1970`);
   const passed = el("time", { datetime: new Date(at * 1000).toISOString(), title: utc, dataAgo: at }, ago(seconds));
   return exact ? el("span", null, passed, el("span", { class: "dim" }, ` · ${utc}`)) : passed;
 }

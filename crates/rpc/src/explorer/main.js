@@ -3,7 +3,7 @@
 // Knows: which module shows which route, and how one page leaves before the next one comes.
 // Never knows: what is on a page.
 
-import { el, fill, refreshTimes, visible } from "./format.js";
+import { el, excerpt, fill, refreshTimes, visible } from "./format.js";
 import * as rpc from "./rpc.js";
 import { chain } from "./chain.js";
 import { explain } from "./answers.js";
@@ -118,7 +118,7 @@ async function renderPage(next, route, page) {
 
 function renderUnknown(next, route) {
   fill(next, el("h1", null, "No such page"),
-    el("p", { class: "notice" }, "There is no page ", el("code", null, `#/${visible(route.parts.join("/").slice(0, 80))}`), "."),
+    el("p", { class: "notice" }, "There is no page ", el("code", null, `#/${excerpt(route.parts.join("/"), 80)}`), "."),
     el("p", null, "Pages are ", el("code", null, "#/block/NUMBER"), ", ", el("code", null, "#/tx/HASH"), ", ",
       el("code", null, "#/address/ADDRESS"), " and ", el("a", { href: "#/playground" }, "the playground"), ". Or use the search above."));
 }
@@ -166,7 +166,7 @@ function askForKey(reason) {
     el("h2", null, rpc.hasKey() ? "This key is not let in" : "This server asks for a key"),
     el("p", null, "It stays in this tab, is forgotten with it, and is sent to this server alone. Whoever runs the server makes keys: ",
       el("code", null, "quipu key new"), "."),
-    form, mistake, el("p", { class: "dim" }, "The server says: ", el("bdi", null, reason)));
+    form, mistake, el("p", { class: "dim" }, "The server says: ", el("bdi", null, excerpt(reason, 500))));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const key = input.value.trim();
@@ -197,7 +197,7 @@ openrpc.addEventListener("click", async (event) => {
     const [document, { saveFile }] = await Promise.all([rpc.page("openrpc.json"), import("./raw.js")]);
     saveFile(JSON.stringify(document, null, 2), "openrpc.json", "application/json");
   } catch (error) {
-    fill(openrpcTrouble, " could not be had: ", error.message);
+    fill(openrpcTrouble, " could not be had: ", excerpt(error.message, 200));
   }
 });
 

@@ -3,7 +3,7 @@
 // Knows: the forms of numbers, hashes, addresses and tags.
 // Never knows: what is on the pages.
 
-import { el, fill, isAddress, isHash, route as routeTo, visible } from "./format.js";
+import { el, excerpt, fill, isAddress, isHash, route as routeTo } from "./format.js";
 import { callAll, RpcError } from "./rpc.js";
 import { absent, explain, isNotHeld, notHeld, notice } from "./answers.js";
 
@@ -31,7 +31,7 @@ export async function renderSearch(main, route, page) {
   if (kind === "hash") return searchHash(main, value, page);
   fill(main, el("h1", null, "Nothing can be searched by this"),
     notice("", "This is no number, hash, address or tag.",
-      el("p", null, "You searched for ", el("bdi", { class: "said" }, visible(value).slice(0, 200)), "."),
+      el("p", null, "You searched for ", el("bdi", { class: "said" }, excerpt(value, 200)), "."),
       digits === undefined ? null : el("p", null, `It has ${digits} hexadecimal digits: a hash has 64, an address 40, and the number of a block in hexadecimal begins with 0x and has at most 16.`),
       el("ul", null,
         el("li", null, "A block: its number, as ", el("code", null, "1,234"), " or ", el("code", null, "0x4d2"), ", or its hash"),

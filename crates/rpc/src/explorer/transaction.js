@@ -4,8 +4,8 @@
 // Never knows: how anything is transported or proven.
 
 import {
-  ABSENT, amount, badge, bloom, bytes, card, copyButton, count, counted, dataField, dataLength, el, field, fields, fill, focusOn,
-  hexLink, isAddress, isData, isHash, listOf, percent, plainNumber, price, quantity, route as routeTo, table, textsOf, time, visible, whole, written,
+  ABSENT, amount, badge, bloom, bytes, card, copyButton, count, counted, dataField, dataLength, el, excerpt, field, fields, fill, focusOn,
+  hexLink, isAddress, isData, isHash, listOf, percent, plainNumber, price, quantity, route as routeTo, table, textsOf, time, whole, written,
 } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
 import { chain } from "./chain.js";
@@ -46,7 +46,7 @@ const ITEMS_SHOWN = 20;
 
 export async function renderTransaction(main, route, page) {
   const hash = route.argument.trim().toLowerCase();
-  const head = [el("h1", null, "Transaction"), el("p", { class: "hash wrap" }, visible(route.argument).slice(0, 200))];
+  const head = [el("h1", null, "Transaction"), el("p", { class: "hash wrap" }, excerpt(route.argument, 200))];
   if (!isHash(hash)) {
     return fill(main, head, notice("", "A transaction is named by its hash.", el("p", null, "That is 0x and 64 hexadecimal digits.")));
   }
