@@ -10,7 +10,7 @@ const format = await import(new URL("format.js", folder));
 const { readQuery } = await import(new URL("search.js", folder));
 const { decodeLog } = await import(new URL("logs.js", folder));
 const { rangesOf } = await import(new URL("chain.js", folder));
-const { outsideOf } = await import(new URL("address.js", folder));
+const { keyOf, outsideOf } = await import(new URL("address.js", folder));
 const { areReceiptsOf } = await import(new URL("block.js", folder));
 const { placeOf } = await import(new URL("chart.js", folder));
 
@@ -180,6 +180,14 @@ test("ranges are believed only if they are some", () => {
     const held = [[60, 99], [0, 39], [5, 1], ["a", 2], null, { first: 100, last: 100 }, [-1, 5]];
     assert.deepEqual(rangesOf(held), [{ first: 0, last: 39 }, { first: 60, last: 99 }, { first: 100, last: 100 }]);
     assert.deepEqual(rangesOf({ held }), []);
+});
+
+test("logs are one if they say the same place, and only then", () => {
+    const blockHash = `0x${"ab".repeat(32)}`;
+    assert.equal(keyOf({ blockHash, logIndex: "0x0a" }), keyOf({ blockHash: `0x${"AB".repeat(32)}`, logIndex: "0xa" }));
+    const others = [{ blockHash, logIndex: "0x1" }, { blockHash, logIndex: "0x2" }, { blockHash }, { blockHash }, { logIndex: "0x1" }, {}, { blockHash: { toString: 1 }, logIndex: "0x1" },
+        { blockHash, logIndex: { toString: 1 } }, { blockHash, logIndex: "x" }];
+    assert.equal(new Set(others.map(keyOf)).size, others.length);
 });
 
 test("what was searched is without the gaps", () => {

@@ -3,7 +3,7 @@
 // Knows: how to walk ranges of blocks downwards, over gaps and within the limits of `eth_getLogs`.
 // Never knows: senders, recipients or balances: the server indexes logs, and holds no state.
 
-import { badge, card, copyButton, count, counted, el, excerpt, fill, hexLink, isAddress, isHash, listOf, table, tableRow, textsOf, time, whole } from "./format.js";
+import { badge, card, copyButton, count, counted, el, excerpt, fill, hexLink, isAddress, isHash, listOf, quantity, table, tableRow, textsOf, time, whole } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
 import { heldOf } from "./chain.js";
 import { explain, isNotHeld, isWithoutReceipts, notice, rangeList } from "./answers.js";
@@ -129,7 +129,7 @@ class Walk {
     const fresh = [];
     answers.forEach((logs, place) => {
       for (const log of listOf(logs)) {
-        const key = `${log.blockHash}:${log.logIndex}`;
+        const key = keyOf(log);
         const known = this.#found.get(key);
         if (known !== undefined) {
           known.places.push(place);
@@ -237,6 +237,12 @@ class Walk {
     } });
     this.#body.append(this.#trouble);
   }
+}
+
+/** What tells a log from all others. One that does not say its place is like no other. */
+export function keyOf({ blockHash, logIndex }) {
+  const index = quantity(logIndex);
+  return isHash(blockHash) && index !== null ? `${blockHash.toLowerCase()}:${index}` : Symbol("no place");
 }
 
 /** What of a range lies in no gap. Gaps are in order, the newest first. */
