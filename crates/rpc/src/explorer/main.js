@@ -88,7 +88,8 @@ async function show({ focus = true } = {}) {
   const heading = next.querySelector("h1");
   const title = next.dataset.title ?? heading?.textContent ?? "Quipu";
   document.title = visible(`${title} · ${chain.networkName() ?? "Quipu"}`);
-  if (focus && heading !== null) {
+  // Who types a key goes on typing.
+  if (focus && heading !== null && asking?.contains(document.activeElement) !== true) {
     heading.tabIndex = -1;
     heading.focus({ preventScroll: true });
     scrollTo(0, 0);
@@ -177,7 +178,8 @@ function askForKey(reason) {
     rpc.setKey(key);
     asking.remove();
     asking = null;
-    start();
+    // What had the focus is gone.
+    start({ focus: true });
   });
   main.before(asking);
   input.focus();
@@ -225,8 +227,8 @@ chain.onNetwork(() => {
   label.title = chain.chainId === null ? "" : `Chain id ${chain.chainId}`;
 });
 
-async function start() {
-  show({ focus: false });
+async function start({ focus = false } = {}) {
+  show({ focus });
   chain.start();
   try {
     const version = await rpc.call("web3_clientVersion");
