@@ -46,7 +46,7 @@ export function explain(error, { again = showAgain } = {}) {
     case "unauthorized":
       return notice("warn", "This server asks for a key.", el("p", null, "Enter one above; whoever runs the server makes them with ", el("code", null, "quipu key new"), "."));
     case "limited":
-      return notice("warn", "The server asks to slow down.", el("p", null, `It says: `, said(error.message), ` Wait ${counted(error.data?.seconds ?? 1, "second")} and try again.`), retry);
+      return notice("warn", "The server asks to slow down.", el("p", null, "It says: ", said(error.message)), el("p", null, `Wait ${counted(error.data?.seconds ?? 1, "second")} and try again.`), retry);
     case "malformed":
       return notice("bad", "The answer could not be read.", el("p", null, `It says no such thing as JSON-RPC does: ${error.message}. Is something between this page and the server?`), retry);
     default:

@@ -136,9 +136,15 @@ function refusal({ answer, text, sent }) {
     return new RpcError("unauthorized", 401, said);
   }
   if (answer.status === 429 || answer.status === 503) {
-    return new RpcError("limited", answer.status, said, { seconds: Number(answer.headers.get("retry-after")) || 1 });
+    return new RpcError("limited", answer.status, said, { seconds: secondsOf(answer.headers.get("retry-after")) });
   }
   return new RpcError("http", answer.status, said);
+}
+
+/** The seconds that a `Retry-After` asks to wait: it is a number of them, or a date. */
+export function secondsOf(text, now = Date.now()) {
+  const seconds = /^\d{1,9}$/.test(text ?? "") ? Number(text) : Math.ceil((Date.parse(text) - now) / 1000);
+  return Math.max(1, seconds || 1);
 }
 
 function parsed(text) {
