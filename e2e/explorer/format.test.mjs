@@ -10,7 +10,8 @@ const format = await import(new URL("format.js", folder));
 const { readQuery } = await import(new URL("search.js", folder));
 const { decodeLog } = await import(new URL("logs.js", folder));
 const { rangesOf } = await import(new URL("chain.js", folder));
-const { keyOf, outsideOf } = await import(new URL("address.js", folder));
+const { hasWrongChecksum, keyOf, outsideOf } = await import(new URL("address.js", folder));
+const { secondsOf } = await import(new URL("rpc.js", folder));
 const { areReceiptsOf } = await import(new URL("block.js", folder));
 const { placeOf } = await import(new URL("chart.js", folder));
 
@@ -83,6 +84,17 @@ test("a search is for what its form says", () => {
         [hash.toUpperCase().replace("0X", "0x"), "hash", hash],
         [hash.slice(2), "hash", hash],
         [address, "address", address],
+        ["18446744073709551615", "block", "18446744073709551615"],
+        ["0xffffffffffffffff", "block", "18446744073709551615"],
+        ["18446744073709551616", "unknown", "18446744073709551616"],
+        ["0X0C", "block", "12"],
+        [`0X${"CD".repeat(20)}`, "address", address],
+        ["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "address", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"],
+        ["http://127.0.0.1/#/block/5", "block", "5"],
+        [`https://example.org/quipu/#/tx/${hash}`, "hash", hash],
+        [`#/address/${address}`, "address", address],
+        ["#/block/latest", "block", "latest"],
+        ["#/block/x", "unknown", "x"],
         [hash.slice(0, 40), "unknown", hash.slice(0, 40)],
         ["vitalik.eth", "unknown", "vitalik.eth"],
         ["<img src=x>", "unknown", "<img src=x>"],
@@ -180,6 +192,28 @@ test("ranges are believed only if they are some", () => {
     const held = [[60, 99], [0, 39], [5, 1], ["a", 2], null, { first: 100, last: 100 }, [-1, 5]];
     assert.deepEqual(rangesOf(held), [{ first: 0, last: 39 }, { first: 60, last: 99 }, { first: 100, last: 100 }]);
     assert.deepEqual(rangesOf({ held }), []);
+});
+
+test("the number of a block is decimal or hexadecimal, of 64 bits", () => {
+    for (const [text, number] of [["0", 0n], ["00012", 12n], ["0x0c", 12n], ["0X0C", 12n], ["18446744073709551615", 2n ** 64n - 1n], ["0xffffffffffffffff", 2n ** 64n - 1n]]) {
+        assert.equal(format.blockNumber(text), number, text);
+    }
+    for (const text of ["", "x", "-1", "1e3", "0x", "18446744073709551616", "0x10000000000000000", "9".repeat(5000), "\u0661\u0662"]) assert.equal(format.blockNumber(text), null, text);
+});
+
+test("a checksum of an address is looked at where there is one", () => {
+    // Examples of EIP-55.
+    for (const it of ["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359", "0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB", "0x52908400098527886E0F7030069857D2E4169EE7", "0xde709f2102306220921060314715629080e2fb77"]) {
+        assert.equal(hasWrongChecksum(it), false, it);
+    }
+    for (const it of ["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAee", "0xDe709f2102306220921060314715629080e2fb77"]) assert.equal(hasWrongChecksum(it), true, it);
+});
+
+test("a pause that a server asks for is a number of seconds or a date", () => {
+    const now = Date.parse("Wed, 21 Oct 2015 07:28:00 GMT");
+    for (const [text, seconds] of [["7", 7], ["0", 1], [null, 1], ["", 1], ["soon", 1], ["Wed, 21 Oct 2015 07:28:30 GMT", 30], ["Wed, 21 Oct 2015 07:27:00 GMT", 1]]) {
+        assert.equal(secondsOf(text, now), seconds, text);
+    }
 });
 
 test("logs are one if they say the same place, and only then", () => {

@@ -196,7 +196,7 @@ await visit(`blocks of every fork, every field: ${NUMBERS.join(", ")}`, url, {},
 });
 
 await visit("a block by hash and by tag", url, {}, async (visitor) => {
-    for (const [name, number] of [[crowd.hash, 20], ["latest", Number(tip.number)], ["finalized", Number(tip.number)], ["safe", Number(tip.number)], ["earliest", 0]]) {
+    for (const [name, number] of [[crowd.hash, 20], [`0X${crowd.hash.slice(2).toUpperCase()}`, 20], ["0X14", 20], ["latest", Number(tip.number)], ["finalized", Number(tip.number)], ["safe", Number(tip.number)], ["earliest", 0]]) {
         await visitor.opens(`#/block/${name}`);
         await visitor.sees("h1", { hasText: new RegExp(`^Block ${number}$`) });
     }
@@ -325,6 +325,8 @@ const SEARCHES = [
     ["20", "#/block/20", /^Block 20$/],
     [" 0x14 ", "#/block/20", /^Block 20$/],
     ["0X14", "#/block/20", /^Block 20$/],
+    [`${url}/#/block/20`, "#/block/20", /^Block 20$/],
+    ["0xffffffffffffffff", "#/block/18446744073709551615", /^Block 18,446,744,073,709,551,615$/],
     [crowd.hash, `#/block/${crowd.hash}`, /^Block 20$/],
     [crowd.hash.toUpperCase(), `#/block/${crowd.hash}`, /^Block 20$/],
     [crowd.transactions[0], `#/tx/${crowd.transactions[0]}`, /Transaction/],
@@ -355,6 +357,14 @@ await visit("search by number, hash, address and tag", url, {}, async (visitor) 
     await page.goBack();
     await until("the page before", async () => (await page.evaluate(() => location.hash)) === "#/block/safe", () => visitor.seen());
     await visitor.settled();
+});
+
+await visit("an address whose capitals are no checksum of it is remarked on", url, {}, async (visitor) => {
+    const mixed = `0x${[...busiest[0].slice(2)].map((it, at) => (at % 2 === 0 ? it.toUpperCase() : it)).join("")}`;
+    await visitor.opens(`#/search/${mixed}`);
+    await visitor.reads(/capitals of this address are not its checksum[^]*[1-9]\d* logs? found/);
+    await visitor.opens(`#/address/${busiest[0]}`);
+    holds(!/checksum/.test(await visitor.reads(/logs? found/)), "small letters are no checksum");
 });
 
 // What is not there, each with something to do next.
@@ -588,7 +598,7 @@ for (const [what, answer, said] of [
     ["an answer that is no JSON", { body: "<html>504</html>", contentType: "text/html" }, /could not be read/],
     ["an answer of another kind", { json: [1, 2] }, /could not be read/],
     ["HTTP 500", { status: 500, body: "" }, /500/],
-    ["HTTP 429", { status: 429, headers: { "retry-after": "7" }, json: { jsonrpc: "2.0", id: null, error: { code: -32005, message: "slow <b>down</b>" } } }, /slow <b>down<\/b>[^]*7 seconds/],
+    ["HTTP 429", { status: 429, headers: { "retry-after": "7" }, json: { jsonrpc: "2.0", id: null, error: { code: -32005, message: "slow <b>down</b>" } } }, /slow <b>down<\/b>\s+Wait 7 seconds/],
 ]) {
     await visit(`${what} is told of`, url, { allows: [/Failed to load resource/] }, async (visitor) => {
         await visitor.opens("#/block/20");

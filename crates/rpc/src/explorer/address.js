@@ -7,6 +7,7 @@ import { badge, card, copyButton, count, counted, el, excerpt, fill, hexLink, is
 import { call, callAll, RpcError } from "./rpc.js";
 import { heldOf } from "./chain.js";
 import { explain, isNotHeld, isWithoutReceipts, notice, rangeList } from "./answers.js";
+import { keccak256, toHex } from "./keccak.js";
 import { decodeLog, eventLine } from "./logs.js";
 
 /** Logs of a page. */
@@ -40,6 +41,9 @@ export async function renderAddress(main, route, page) {
     el("p", { class: "hash" }, el("span", { class: "hex wrap" }, address), copyButton(address, "address")),
     el("p", { class: "dim scope" }, "Shown are the logs that this address emitted, and those that name it in an indexed topic, such as transfers of tokens from or to it. ",
       "Senders and recipients of transactions are not indexed and there is no state: a plain payment of ether, a balance or the code of a contract is not shown."),
+    hasWrongChecksum(route.argument.trim())
+      ? notice("warn", "The capitals of this address are not its checksum.", el("p", null, "A digit of what you typed may be another one (EIP-55): compare the address with where you have it from."))
+      : null,
     results);
   const walk = new Walk(address, results, page);
   await walk.begin();
@@ -237,6 +241,14 @@ class Walk {
     } });
     this.#body.append(this.#trouble);
   }
+}
+
+/** Whether an address has capitals and small letters, and not those of its checksum (EIP-55). */
+export function hasWrongChecksum(address) {
+  const [digits, small] = [address.slice(2), address.slice(2).toLowerCase()];
+  if (digits === small || digits === digits.toUpperCase()) return false;
+  const hash = toHex(keccak256(new TextEncoder().encode(small))).slice(2);
+  return digits !== [...small].map((it, at) => (Number.parseInt(hash[at], 16) >= 8 ? it.toUpperCase() : it)).join("");
 }
 
 /** What tells a log from all others. One that does not say its place is like no other. */

@@ -4,7 +4,7 @@
 // Never knows: how anything is transported or proven.
 
 import {
-  ABSENT, amount, amountCell, badge, bloom, bytes, card, copyButton, count, counted, dataField, decimal, el, etherOfGwei, excerpt, field, fields,
+  ABSENT, amount, amountCell, badge, blockNumber, bloom, bytes, card, copyButton, count, counted, dataField, decimal, el, etherOfGwei, excerpt, field, fields,
   fill, hexLink, isAddress, isHash, listOf, percent, plainNumber, price, quantity, refill, route as routeTo, table, textsOf, time, whole,
 } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
@@ -19,11 +19,11 @@ const PAGE_ROWS = 50;
 const TAGS = ["latest", "earliest", "finalized", "safe", "pending"];
 
 export async function renderBlock(main, route, page) {
-  const asked = route.argument.trim();
+  const asked = route.argument.trim().replace(/^0X/, "0x");
   const isHashAsked = isHash(asked);
   const isTag = TAGS.includes(asked.toLowerCase());
-  const number = /^\d{1,19}$/.test(asked) ? BigInt(asked) : isHashAsked || isTag ? null : quantity(asked);
-  if (!isHashAsked && !isTag && (number === null || number >= 2n ** 64n)) {
+  const number = isHashAsked || isTag ? null : blockNumber(asked);
+  if (!isHashAsked && !isTag && number === null) {
     return fill(main, el("h1", null, "No block is named so"), notice("", "A block is named by its number, its hash or a tag.",
       el("p", null, "The address has ", el("bdi", { class: "said" }, excerpt(asked, 100)), ".")));
   }

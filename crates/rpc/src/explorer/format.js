@@ -160,6 +160,12 @@ export function count(value) {
   return it === null ? null : Number(it);
 }
 
+/** The number of a block that a text writes, decimal or hexadecimal, as a BigInt; null for what is none. */
+export function blockNumber(text) {
+  const number = /^(\d{1,20}|0[xX][0-9a-fA-F]{1,64})$/.test(text) ? BigInt(text) : null;
+  return number !== null && number < 2n ** 64n ? number : null;
+}
+
 /** The number of bytes in hex data; null for what is none. */
 export function dataLength(value) {
   return isData(value) ? (value.length - 2) / 2 : null;
