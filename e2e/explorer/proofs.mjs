@@ -109,6 +109,18 @@ await visit("the bundle is a file, which the command line and the page itself ve
     await visitor.sees("details [data-verdict=refused]");
 });
 
+await visit("a list of logs says which block it follows, so that lists can be joined", url, {}, async (visitor) => {
+    const { page } = visitor;
+    await visitor.opens(`#/tx/${SUBJECT.hash}`);
+    await page.locator("summary", { hasText: "Verify a bundle from elsewhere" }).click();
+    await page.getByLabel("or paste the bundle").fill(JSON.stringify(await ask(url, "quipu_proveLogs", { fromBlock: hex(80), toBlock: hex(82) })));
+    await page.getByRole("button", { name: "Verify", exact: true }).click();
+    const verdict = await visitor.sees("details [data-verdict=proven]");
+    const [parent, last] = [(await block(79)).hash, (await block(82)).hash];
+    const text = (await verdict.innerText()).replace(/\s+/g, " ");
+    holds(text.includes(`from block 80, whose parent is ${parent}, up to block 82 with hash ${last}, and no others do.`), text);
+});
+
 await visit("an anchor that is trusted decides", url, {}, async (visitor) => {
     const { page } = visitor;
     await visitor.opens(`#/tx/${SUBJECT.hash}`);

@@ -361,7 +361,8 @@ function claimed(claim) {
     return ["These are all ", counted(claim.transactions.length, "transaction"), " and receipts of ", block(claim.block), "."];
   }
   if (claim.kind === "logs") {
-    return [counted(claim.logs.length, "log matches", "logs match"), ` the filter from block ${whole(claim.filter.fromBlock)} up to `, block(claim.last), ", and no others do."];
+    return [counted(claim.logs.length, "log matches", "logs match"), ` the filter from block ${whole(claim.filter.fromBlock)}, whose parent is `,
+      el("span", { class: "hex wrap" }, claim.parent), ", up to ", block(claim.last), ", and no others do."];
   }
   const log = claim.log === null ? "" : [`, which has at position ${claim.log.position} a log of `, hexLink("address", claim.log.address)];
   const receipt = claim.receipt === null ? "" : [", with its receipt", log];
