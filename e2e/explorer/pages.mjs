@@ -577,6 +577,9 @@ await visit("a chain that is shorter than before has lost the blocks above", url
         isGone = true;
         tells(number - 20, "2");
         await visitor.sees(".marks", { hasText: "no longer in the server's chain" });
+        // Until another one comes.
+        tells(number, "3");
+        await visitor.sees(".marks", { hasText: "replaced by a reorg" });
     }
 });
 

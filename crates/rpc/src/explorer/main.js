@@ -69,7 +69,7 @@ async function show({ focus = true } = {}) {
     else link.removeAttribute("aria-current");
   }
   // A page stays until the next one has something to show; but under another address it proves and leads nowhere.
-  for (const it of main.children) it.inert = true;
+  for (const it of main.querySelectorAll(":scope > .page")) it.inert = true;
   const next = el("div", { class: `page page-${route.page ?? "unknown"}` });
   const waiting = setTimeout(() => { if (current === page) tellOfWaiting(); }, 150);
   try {

@@ -101,15 +101,16 @@ async function showTransaction(main, hash, transaction, receipt, page) {
   }
 }
 
-/** Tells, once, that the block of this number and hash has left the chain, and whether another took its place. */
+/** Tells that the block of this number and hash has left the chain, and whether another took its place by then. */
 export function onReplaced(number, hash, tell, signal) {
   let last = null;
-  let isTold = false;
+  let told = null;
   const sees = (found, isAbove = false) => {
+    const isReplaced = isHash(found) && found !== hash;
     const isGone = isAbove && found === undefined;
-    if (isTold || found === hash || !(isGone || isHash(found))) return;
-    isTold = true;
-    tell(!isGone);
+    if (told === "replaced" || !(isReplaced || (isGone && told === null))) return;
+    told = isReplaced ? "replaced" : "gone";
+    tell(isReplaced);
   };
   chain.onHead(async (head) => {
     const isNext = last !== null && head.parentHash === last;
