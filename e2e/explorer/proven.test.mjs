@@ -78,22 +78,24 @@ for (const [what, proven] of Object.entries(PROVEN)) {
     });
 }
 
-test("of all receipts of a block gas and the indices of logs are proven, too", () => {
+test("of all receipts of a block gas is proven, too", () => {
     const receipts = TRANSACTIONS.map((_, index) => rlp([1, 21_000 * (index + 1) + index, Buffer.alloc(256), LOGS]));
-    const all = blockReceiptFields({ header: headerRlp, transactions: TRANSACTIONS, receipts });
+    const all = blockReceiptFields({ receipts }, transactions);
     assert.deepEqual(all.map((it) => Number(it.gasUsed)), [21_000, ...Array(5).fill(21_001)]);
-    assert.deepEqual(all.map((it) => it.logs.map(({ logIndex }) => Number(logIndex))), receipts.map((_, at) => [2 * at, 2 * at + 1]));
+    assert.deepEqual(all.map((it) => [it.status, it.logs]), receipts.map(() => ["0x1", 2]));
+    assert.deepEqual(all.map((it) => it.blobGasUsed), receipts.map((_, at) => (at === 4 ? "0x20000" : undefined)));
     const proven = { receipts: all };
-    for (const [name, value] of [["gasUsed", "0x5208"], ["status", "0x0"], ["effectiveGasPrice", "0x1"], ["transactionHash", all[0].transactionHash], ["transactionIndex", "0x0"]]) {
+    assert.deepEqual(compare(answered(proven), proven), { compared: 1 + 6 * 6 + 1, differing: [], unproven: [] });
+    const changes = { gasUsed: "0x5208", status: "0x0", effectiveGasPrice: "0x1", transactionHash: all[0].transactionHash, transactionIndex: "0x0", logs: 3, blobGasUsed: "0x1", blobGasPrice: "0x1" };
+    for (const [name, value] of Object.entries(changes)) {
         const shown = answered(proven);
         shown.receipts[3][name] = value;
         assert.deepEqual(differing(shown, proven).map((it) => it.name), [`receipts[3].${name}`]);
     }
-    // Alone, it proves neither.
-    const { gasUsed, logs: [{ logIndex }] } = receiptFields(receipts[3], transactions[3], 3);
-    assert.deepEqual([gasUsed, logIndex], [undefined, undefined]);
+    // Alone, it does not prove its own.
+    assert.equal(receiptFields(receipts[3], transactions[3], 3).gasUsed, undefined);
     // One of a type that is not known stands for nothing, and the next one is right nevertheless.
-    const [, unknown, next] = blockReceiptFields({ header: headerRlp, transactions: [TRANSACTIONS[0], typed(9, []), TRANSACTIONS[2]], receipts: receipts.slice(0, 3) });
+    const [, unknown, next] = blockReceiptFields({ receipts: receipts.slice(0, 3) }, [transactions[0], null, transactions[2]]);
     assert.deepEqual([unknown, Number(next.gasUsed)], [null, 21_001]);
 });
 

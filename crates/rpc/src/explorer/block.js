@@ -276,7 +276,7 @@ export function areReceiptsOf(transactions, receipts) {
     && receipts.every((it, at) => isSame(it?.transactionHash, transactions[at].hash) && count(it.transactionIndex) === at);
 }
 
-/** Shows receipts as they come; returns them, or null where none are shown. */
+/** Shows receipts as they come; returns what is shown of each, or null where none are shown. */
 async function showReceipts(block, transactions, list, parts, page) {
   let receipts;
   try {
@@ -315,7 +315,8 @@ async function showReceipts(block, transactions, list, parts, page) {
     base: base === null ? null : Number(base), formatPrice: format,
     label: `${counted(transactions.length, "transaction")} by gas and price; base fee ${base === null ? "none" : format(Number(base))}`,
   })));
-  return receipts;
+  return receipts.map(({ transactionHash, transactionIndex, status, gasUsed, effectiveGasPrice, blobGasUsed, blobGasPrice, logs }) =>
+    ({ transactionHash, transactionIndex, status, gasUsed, effectiveGasPrice, blobGasUsed, blobGasPrice, logs: listOf(logs).length }));
 }
 
 /* Withdrawals and uncles. */

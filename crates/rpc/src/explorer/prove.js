@@ -40,7 +40,6 @@ const MEANINGS = {
 };
 
 const BLOB_PRICE = "the price of blob gas, which follows from the header and the fork, and so what blobs cost";
-const SENDERS = "senders, which follow from the signatures";
 
 /** Why a value of a page is in no bundle. */
 const UNPROVEN = {
@@ -52,13 +51,11 @@ const UNPROVEN = {
   size: "the size of the block",
   receipt: "the receipt, and so the outcome, the gas used and the logs",
   "receipts[]": "receipts of transactions of types that this page does not know",
-  "receipts[].from": SENDERS,
-  "receipts[].contractAddress": "addresses of new contracts, which follow from the senders",
   "receipts[].blobGasPrice": BLOB_PRICE,
   "logs[].logIndex": "the index of logs in the block, which takes all receipts before",
   "uncles[]": "uncles that did not come",
   "transactions[]": "transactions of types that this page does not know",
-  "transactions[].from": SENDERS,
+  "transactions[].from": "senders, which follow from the signatures",
 };
 
 /**
@@ -172,12 +169,13 @@ async function checkBlock(number, shown, claim, content) {
 
 /** What is shown of a block, each beside what is proven. */
 function blockParts({ block, receipts, uncles }, content) {
-  const parts = [[block, blockFields(content)]];
-  if (receipts !== null) parts.push([{ receipts }, { receipts: blockReceiptFields(content) }]);
+  const proven = blockFields(content);
+  const parts = [[block, proven]];
+  if (receipts !== null) parts.push([{ receipts }, { receipts: blockReceiptFields(content, proven.transactions) }]);
   if (uncles === null) return parts;
   // Of an uncle that did not come nothing is shown.
-  const proven = uncleFields(content).slice(0, uncles.length).map((it, at) => (uncles[at] === null ? null : it));
-  return [...parts, [{ uncles }, { uncles: proven }]];
+  const headers = uncleFields(content).slice(0, uncles.length).map((it, at) => (uncles[at] === null ? null : it));
+  return [...parts, [{ uncles }, { uncles: headers }]];
 }
 
 /** `makeParts` reads the proven bytes: what is in them may be anything, for a hash says nothing of their form. */

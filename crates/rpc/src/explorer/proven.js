@@ -90,39 +90,40 @@ function placeOf(header, index) {
   return { blockHash: header.hash, blockNumber: header.number, blockTimestamp: header.timestamp, transactionIndex };
 }
 
-/** What stands before the first receipt of a block. */
-const NONE_BEFORE = { gas: 0n, logs: 0 };
-
-/**
- * What a receipt says, as `eth_getTransactionReceipt` writes it. `before` is the gas and the number of logs of all
- * receipts before it; without them its own gas and the indices of its logs are not proven.
- */
-export function receiptFields(bytes, transaction, index, before = index === 0 ? NONE_BEFORE : null) {
-  const [outcome, gas, bloom] = wholeList(bytes[0] <= TYPE_MAX ? bytes.subarray(1) : bytes, 4);
+/** What a receipt says, as `eth_getTransactionReceipt` writes it. Its gas is proven for the first of a block alone. */
+export function receiptFields(bytes, transaction, index) {
+  const { cumulativeGasUsed, logsBloom, ...outcome } = outcomeFields(bytes, transaction);
   const { blockHash, blockNumber, blockTimestamp, transactionIndex, hash, type, to, gasPrice } = transaction;
   const place = { blockHash, blockNumber, transactionIndex, transactionHash: hash };
-  const logs = logsOf(bytes).map(({ address, topics, data: logData }, at) => ({
+  const logs = logsOf(bytes).map(({ address, topics, data: logData }) => ({
     address: toHex(address), topics: topics.map(toHex), data: toHex(logData), ...place, blockTimestamp, removed: false,
-    ...(before === null ? {} : { logIndex: `0x${(before.logs + at).toString(16)}` }),
   }));
-  const said = outcome.payload.length === 32 ? { root: data(outcome), status: undefined } : { root: undefined, status: quantity(outcome) };
-  const own = before === null ? {} : { gasUsed: `0x${(BigInt(quantity(gas)) - before.gas).toString(16)}` };
-  const blobs = transaction.blobVersionedHashes;
-  own.blobGasUsed = blobs === undefined ? undefined : `0x${(blobs.length * GAS_PER_BLOB).toString(16)}`;
-  if (blobs === undefined) own.blobGasPrice = undefined;
-  return { ...said, ...own, ...place, type, to, effectiveGasPrice: gasPrice, cumulativeGasUsed: quantity(gas), logsBloom: data(bloom), logs };
+  const own = index === 0 ? { gasUsed: cumulativeGasUsed } : {};
+  return { ...outcome, ...own, ...place, type, to, effectiveGasPrice: gasPrice, cumulativeGasUsed, logsBloom, logs };
 }
 
-/** What all receipts of a block say; null for those of transactions whose type is not known. */
-export function blockReceiptFields({ header: rlp, transactions, receipts }) {
-  const header = headerFields(rlp);
-  let before = NONE_BEFORE;
+function outcomeFields(bytes, { blobVersionedHashes: blobs }) {
+  const [outcome, gas, bloom] = wholeList(bytes[0] <= TYPE_MAX ? bytes.subarray(1) : bytes, 4);
+  const said = outcome.payload.length === 32 ? { root: data(outcome), status: undefined } : { root: undefined, status: quantity(outcome) };
+  said.blobGasUsed = blobs === undefined ? undefined : `0x${(blobs.length * GAS_PER_BLOB).toString(16)}`;
+  if (blobs === undefined) said.blobGasPrice = undefined;
+  return { ...said, cumulativeGasUsed: quantity(gas), logsBloom: data(bloom) };
+}
+
+/**
+ * What all receipts of a block say, as far as its page shows them: of logs their number, so that large ones are not
+ * written out. Null for each of a transaction whose type is not known; `transactions` are as `blockFields` has them.
+ */
+export function blockReceiptFields({ receipts }, transactions) {
+  let before = 0n;
   return receipts.map((bytes, index) => {
-    const transaction = transactionFields(transactions[index], header, index);
-    const [, gas] = wholeList(bytes[0] <= TYPE_MAX ? bytes.subarray(1) : bytes, 4);
-    const fields = transaction === null ? null : receiptFields(bytes, transaction, index, before);
-    before = { gas: BigInt(quantity(gas)), logs: before.logs + logsOf(bytes).length };
-    return fields;
+    const transaction = transactions[index];
+    const { root, logsBloom, cumulativeGasUsed, ...outcome } = outcomeFields(bytes, transaction ?? {});
+    const gasUsed = `0x${(BigInt(cumulativeGasUsed) - before).toString(16)}`;
+    before = BigInt(cumulativeGasUsed);
+    if (transaction === null) return null;
+    const { transactionIndex, hash: transactionHash, gasPrice: effectiveGasPrice } = transaction;
+    return { ...outcome, transactionHash, transactionIndex, gasUsed, effectiveGasPrice, logs: logsOf(bytes).length };
   });
 }
 
