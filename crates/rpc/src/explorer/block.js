@@ -8,7 +8,7 @@ import {
   fill, hexLink, isAddress, isHash, listOf, percent, plainNumber, price, quantity, refill, route as routeTo, table, textsOf, time, whole,
 } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
-import { chain } from "./chain.js";
+import { chain, rangesOf } from "./chain.js";
 import { absent, explain, isNotHeld, notHeld, notice } from "./answers.js";
 import { gasChart } from "./chart.js";
 import { rawJson, rawRlp } from "./raw.js";
@@ -120,7 +120,7 @@ async function showMarks(marks, place) {
   const { number, hash, isGone } = place;
   if (isGone) return;
   const finalized = stat?.finalized?.number;
-  const held = listOf(stat?.coverage).find((it) => it.first <= number && number <= it.last);
+  const held = listOf(stat?.coverage).find((it) => rangesOf([it]).length > 0 && it.first <= number && number <= it.last);
   refill(marks, Number.isSafeInteger(finalized) && number <= finalized ? badge("final", "good") : null,
     chain.tip?.hash === hash ? badge("newest", "accent") : null,
     typeof held?.status === "string" ? el("span", { title: "how this block is known to be canonical" }, badge(held.status.slice(0, 40), held.status === "unanchored" ? "warn" : "")) : null);
