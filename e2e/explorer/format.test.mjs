@@ -10,6 +10,9 @@ const format = await import(new URL("format.js", folder));
 const { readQuery } = await import(new URL("search.js", folder));
 const { decodeLog } = await import(new URL("logs.js", folder));
 const { rangesOf } = await import(new URL("chain.js", folder));
+const { hasWrongChecksum, keyOf, outsideOf } = await import(new URL("address.js", folder));
+const { secondsOf } = await import(new URL("rpc.js", folder));
+const { areReceiptsOf } = await import(new URL("block.js", folder));
 const { placeOf } = await import(new URL("chart.js", folder));
 
 test("amounts are whole, in the unit that shows them best", () => {
@@ -62,6 +65,13 @@ test("what reorders, hides or breaks text is written out", () => {
     for (const data of ["0x", "0xff", "0x00", "nothing", null, 7]) assert.equal(format.readableText(data), null, String(data));
 });
 
+test("what may be long is cut before it is written out", () => {
+    assert.equal(format.excerpt("abc", 3), "abc");
+    assert.equal(format.excerpt("abcd", 3), "abc…");
+    assert.equal(format.excerpt({ toString: 1 }, 20), '{"toString":1}');
+    assert.equal(format.excerpt(undefined, 20), "undefined");
+});
+
 test("a search is for what its form says", () => {
     const hash = `0x${"ab".repeat(32)}`;
     const address = `0x${"cd".repeat(20)}`;
@@ -74,6 +84,17 @@ test("a search is for what its form says", () => {
         [hash.toUpperCase().replace("0X", "0x"), "hash", hash],
         [hash.slice(2), "hash", hash],
         [address, "address", address],
+        ["18446744073709551615", "block", "18446744073709551615"],
+        ["0xffffffffffffffff", "block", "18446744073709551615"],
+        ["18446744073709551616", "unknown", "18446744073709551616"],
+        ["0X0C", "block", "12"],
+        [`0X${"CD".repeat(20)}`, "address", address],
+        ["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "address", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"],
+        ["http://127.0.0.1/#/block/5", "block", "5"],
+        [`https://example.org/quipu/#/tx/${hash}`, "hash", hash],
+        [`#/address/${address}`, "address", address],
+        ["#/block/latest", "block", "latest"],
+        ["#/block/x", "unknown", "x"],
         [hash.slice(0, 40), "unknown", hash.slice(0, 40)],
         ["vitalik.eth", "unknown", "vitalik.eth"],
         ["<img src=x>", "unknown", "<img src=x>"],
@@ -153,10 +174,61 @@ test("events of tokens are decoded to the byte or not at all", () => {
     assert.equal(decodeLog(null), null);
 });
 
+test("receipts are those of a block's transactions, each at its place, or none", () => {
+    const hash = (digit) => `0x${digit.repeat(64)}`;
+    const transactions = ["a", "b"].map((it) => ({ hash: hash(it) }));
+    const receipts = transactions.map((it, at) => ({ transactionHash: it.hash, transactionIndex: `0x${at}` }));
+    assert.ok(areReceiptsOf(transactions, receipts));
+    assert.ok(areReceiptsOf([], []));
+    const [one, other] = receipts;
+    for (const others of [null, {}, [], [one], [...receipts, other], [other, one], [one, null], [null, one, other], [one, { ...other, transactionIndex: "0x0" }],
+        [one, { ...other, transactionHash: hash("c") }], [one, { ...other, transactionHash: { toString: 1 } }]]) {
+        assert.ok(!areReceiptsOf(transactions, others), JSON.stringify(others));
+    }
+    assert.ok(!areReceiptsOf([{ hash: {} }], [{ transactionHash: {}, transactionIndex: "0x0" }]));
+});
+
 test("ranges are believed only if they are some", () => {
     const held = [[60, 99], [0, 39], [5, 1], ["a", 2], null, { first: 100, last: 100 }, [-1, 5]];
     assert.deepEqual(rangesOf(held), [{ first: 0, last: 39 }, { first: 60, last: 99 }, { first: 100, last: 100 }]);
     assert.deepEqual(rangesOf({ held }), []);
+});
+
+test("the number of a block is decimal or hexadecimal, of 64 bits", () => {
+    for (const [text, number] of [["0", 0n], ["00012", 12n], ["0x0c", 12n], ["0X0C", 12n], ["18446744073709551615", 2n ** 64n - 1n], ["0xffffffffffffffff", 2n ** 64n - 1n]]) {
+        assert.equal(format.blockNumber(text), number, text);
+    }
+    for (const text of ["", "x", "-1", "1e3", "0x", "18446744073709551616", "0x10000000000000000", "9".repeat(5000), "\u0661\u0662"]) assert.equal(format.blockNumber(text), null, text);
+});
+
+test("a checksum of an address is looked at where there is one", () => {
+    // Examples of EIP-55.
+    for (const it of ["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359", "0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB", "0x52908400098527886E0F7030069857D2E4169EE7", "0xde709f2102306220921060314715629080e2fb77"]) {
+        assert.equal(hasWrongChecksum(it), false, it);
+    }
+    for (const it of ["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAee", "0xDe709f2102306220921060314715629080e2fb77"]) assert.equal(hasWrongChecksum(it), true, it);
+});
+
+test("a pause that a server asks for is a number of seconds or a date", () => {
+    const now = Date.parse("Wed, 21 Oct 2015 07:28:00 GMT");
+    for (const [text, seconds] of [["7", 7], ["0", 1], [null, 1], ["", 1], ["soon", 1], ["Wed, 21 Oct 2015 07:28:30 GMT", 30], ["Wed, 21 Oct 2015 07:27:00 GMT", 1]]) {
+        assert.equal(secondsOf(text, now), seconds, text);
+    }
+});
+
+test("logs are one if they say the same place, and only then", () => {
+    const blockHash = `0x${"ab".repeat(32)}`;
+    assert.equal(keyOf({ blockHash, logIndex: "0x0a" }), keyOf({ blockHash: `0x${"AB".repeat(32)}`, logIndex: "0xa" }));
+    const others = [{ blockHash, logIndex: "0x1" }, { blockHash, logIndex: "0x2" }, { blockHash }, { blockHash }, { logIndex: "0x1" }, {}, { blockHash: { toString: 1 }, logIndex: "0x1" },
+        { blockHash, logIndex: { toString: 1 } }, { blockHash, logIndex: "x" }];
+    assert.equal(new Set(others.map(keyOf)).size, others.length);
+});
+
+test("what was searched is without the gaps", () => {
+    const range = (text) => text.split(" ").filter((it) => it !== "").map((it) => it.split("-").map(Number)).map(([first, last]) => ({ first, last }));
+    for (const [gaps, searched] of [["", "10-54"], ["0-54", ""], ["10-54", ""], ["50-54", "10-49"], ["10-19", "20-54"], ["40-44 20-20", "10-19 21-39 45-54"], ["0-39", "40-54"]]) {
+        assert.deepEqual(outsideOf(range(gaps), 10, 54), range(searched), gaps);
+    }
 });
 
 test("ranges are drawn where they are, wide enough to be seen, and inside of the picture", () => {

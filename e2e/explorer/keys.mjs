@@ -59,8 +59,11 @@ await visit("a key is asked for, kept in the tab and nowhere else", url, { allow
     same(visitor.requests.slice(asked), [], "requests with what can be no key");
     await enters(visitor, "qk_wrong");
     await visitor.reads(/not let in/i, "body");
+    await visitor.reads(/asks for a key/);
+    same(await page.getByLabel("API key or token").evaluate((it) => it === document.activeElement), true, "the field has the focus again");
     await enters(visitor, key);
     await visitor.reads(/120/);
+    await until("the page has the focus", () => page.evaluate(() => document.activeElement.tagName === "H1"), () => visitor.seen());
     await until("the prompt is gone", async () => (await page.getByLabel("API key or token").count()) === 0, () => visitor.seen());
     await until("the page follows", async () => visitor.requests.some((it) => it.startsWith("ws")), () => visitor.seen());
     same(await page.evaluate(() => location.hash), "#/block/120", "the page that was asked for");

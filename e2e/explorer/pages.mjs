@@ -196,7 +196,7 @@ await visit(`blocks of every fork, every field: ${NUMBERS.join(", ")}`, url, {},
 });
 
 await visit("a block by hash and by tag", url, {}, async (visitor) => {
-    for (const [name, number] of [[crowd.hash, 20], ["latest", Number(tip.number)], ["finalized", Number(tip.number)], ["safe", Number(tip.number)], ["earliest", 0]]) {
+    for (const [name, number] of [[crowd.hash, 20], [`0X${crowd.hash.slice(2).toUpperCase()}`, 20], ["0X14", 20], ["latest", Number(tip.number)], ["finalized", Number(tip.number)], ["safe", Number(tip.number)], ["earliest", 0]]) {
         await visitor.opens(`#/block/${name}`);
         await visitor.sees("h1", { hasText: new RegExp(`^Block ${number}$`) });
     }
@@ -259,6 +259,34 @@ await visit("what is burnt is the base fee of the gas that was paid, in every fo
     return `of blocks ${differing} the header says another gas`;
 });
 
+await visit("receipts that are not the block's are not shown, and that is said", url, {}, async (visitor) => {
+    const { page } = visitor;
+    let change = null;
+    await page.route("**/*", async (route) => {
+        const asked = route.request().method() === "POST" ? JSON.parse(route.request().postData()) : null;
+        if (asked?.method !== "eth_getBlockReceipts") return route.continue();
+        const response = await route.fetch();
+        const answer = await response.json();
+        return route.fulfill({ response, json: { ...answer, result: change(answer.result) } });
+    });
+    await visitor.opens("#/no/such/page");
+    for (const [what, changes, said] of [
+        ["null", () => null, /receipts of this block are not there/],
+        ["none", () => [], /not the receipts of this block/],
+        ["one less", (all) => all.slice(1), /not the receipts of this block/],
+        ["another order", (all) => all.toReversed(), /not the receipts of this block/],
+        ["one that is none", (all) => [null, ...all.slice(1)], /not the receipts of this block/],
+    ]) {
+        change = changes;
+        await visitor.goes("#/block/85");
+        const text = await visitor.reads(said);
+        // What the header says is shown, and nothing waits.
+        holds(/Burnt\s+[\d.,]*[1-9]/.test(text) && !/Fees paid|Failed|…\s*$/m.test(text), `${what}: ${text}`);
+        same([...new Set(await page.locator("main table tbody tr td:last-child").allInnerTexts())].includes("…"), false, `${what}: a status that is awaited`);
+        await visitor.goes("#/no/such/page");
+    }
+});
+
 for (const kind of Object.keys(KINDS)) await check(`the chain has a transaction ${kind}`, () => holds(kind in found, "there is none"));
 await visit(`transactions ${Object.keys(found).join(", ")}: every field`, url, {}, async (visitor) => {
     await visitor.opens();
@@ -297,6 +325,8 @@ const SEARCHES = [
     ["20", "#/block/20", /^Block 20$/],
     [" 0x14 ", "#/block/20", /^Block 20$/],
     ["0X14", "#/block/20", /^Block 20$/],
+    [`${url}/#/block/20`, "#/block/20", /^Block 20$/],
+    ["0xffffffffffffffff", "#/block/18446744073709551615", /^Block 18,446,744,073,709,551,615$/],
     [crowd.hash, `#/block/${crowd.hash}`, /^Block 20$/],
     [crowd.hash.toUpperCase(), `#/block/${crowd.hash}`, /^Block 20$/],
     [crowd.transactions[0], `#/tx/${crowd.transactions[0]}`, /Transaction/],
@@ -327,6 +357,14 @@ await visit("search by number, hash, address and tag", url, {}, async (visitor) 
     await page.goBack();
     await until("the page before", async () => (await page.evaluate(() => location.hash)) === "#/block/safe", () => visitor.seen());
     await visitor.settled();
+});
+
+await visit("an address whose capitals are no checksum of it is remarked on", url, {}, async (visitor) => {
+    const mixed = `0x${[...busiest[0].slice(2)].map((it, at) => (at % 2 === 0 ? it.toUpperCase() : it)).join("")}`;
+    await visitor.opens(`#/search/${mixed}`);
+    await visitor.reads(/capitals of this address are not its checksum[^]*[1-9]\d* logs? found/);
+    await visitor.opens(`#/address/${busiest[0]}`);
+    holds(!/checksum/.test(await visitor.reads(/logs? found/)), "small letters are no checksum");
 });
 
 // What is not there, each with something to do next.
@@ -364,6 +402,50 @@ await visit("addresses that were typed wrongly are answered", url, {}, async (vi
         const text = await visitor.page.locator("main").innerText();
         holds(text.trim().length > 20, `${route} shows ${JSON.stringify(text)}`);
         holds(!/undefined|NaN|\[object/.test(text), `${route} shows ${text}`);
+    }
+});
+
+await visit("values and refusals of megabytes are cut before they are shown", url, { allows: [/Failed to load resource/] }, async (visitor) => {
+    const { page } = visitor;
+    const long = "\u202e".repeat(1_000_000);
+    await page.route("**/*", async (route) => {
+        const asked = route.request().method() === "POST" ? JSON.parse(route.request().postData()) : null;
+        if (asked?.method === "eth_chainId") return route.fulfill({ status: 401, json: { jsonrpc: "2.0", id: null, error: { code: -32001, message: long } } });
+        if (asked?.method !== "eth_getBlockByNumber") return route.continue();
+        const response = await route.fetch();
+        const answer = await response.json();
+        const values = Object.fromEntries(["timestamp", "miner", "extraData", "stateRoot", "gasUsed"].map((name) => [name, long]));
+        return route.fulfill({ response, json: { ...answer, result: { ...answer.result, ...values } } });
+    });
+    await visitor.opens("#/block/20");
+    await visitor.reads(/The server says:/, ".key-asked");
+    const text = await page.locator("body").innerText();
+    holds(/\\u202e… s since 1970/.test(text), text.slice(0, 3_000));
+    holds(text.length < 40_000, `${text.length} characters`);
+});
+
+// --- nothing at all
+
+await visit("a server that holds nothing says so on every page", url, {}, async (visitor) => {
+    const { page } = visitor;
+    const stat = await (await fetch(`${url}/stat.json`)).json();
+    const nothing = { ...stat, blocks: 0, transactions: 0, logs: 0, tip: null, finalized: null, coverage: [], coverage_receipts: [], segments: [] };
+    await page.route("**/stat.json", (route) => route.fulfill({ json: nothing }));
+    // As a server answers whose folder is empty: the number of its newest block is 0 nevertheless.
+    const results = { eth_blockNumber: "0x0", eth_chainId: "0x1", web3_clientVersion: "quipu" };
+    const answer = ({ id, method }) => ({ jsonrpc: "2.0", id, result: results[method] ?? null });
+    await page.route("**/*", (route) => {
+        if (route.request().method() !== "POST") return route.fallback();
+        const asked = JSON.parse(route.request().postData());
+        return route.fulfill({ json: Array.isArray(asked) ? asked.map(answer) : answer(asked) });
+    });
+    await page.routeWebSocket(/.*/, (socket) => socket.close());
+    await visitor.opens();
+    await visitor.reads(/Tip\s+–\s+no block yet[^]*No block is held yet/);
+    for (const route of [ROUTES.address, ROUTES.transaction, `#/block/${ABSENT_HASH}`, "#/block/0", "#/block/latest"]) {
+        await visitor.goes(route);
+        const text = await visitor.reads(/[nN]o block (is held )?yet/);
+        holds(!/question itself|was looked at|newest block/.test(text), `${route}: ${text}`);
     }
 });
 
@@ -426,6 +508,81 @@ await visit("by keyboard alone from the overview to a proof", url, {}, async (vi
     await visitor.sees("[data-verdict=proven]");
 });
 
+await visit("a page that was left proves nothing under the next one's address", url, {}, async (visitor) => {
+    const { page } = visitor;
+    await visitor.opens("#/block/20");
+    await page.getByRole("button", { name: "Prove it" }).waitFor();
+    const release = await holdsBack(page, (it) => it.pathname === "/");
+    await page.evaluate(() => (location.hash = "#/block/21"));
+    await visitor.sees("main .waiting");
+    // What is inert is neither clicked nor reached by a key.
+    same(await page.locator("main > .page").evaluate((it) => it.inert), true, "the page before is inert");
+    release();
+    await visitor.sees("h1", { hasText: /^Block 21$/ });
+    await page.getByRole("button", { name: "Prove it" }).waitFor();
+    same(await page.locator("main .waiting").count(), 0, "lines that tell of waiting");
+});
+
+for (const [what, speaks] of [["a socket that opens and answers nothing", () => {}], ["a socket that answers something else", (socket) => socket.send("{}")]]) {
+    await visit(`beside ${what}, the tip is asked for`, url, {}, async (visitor) => {
+        await visitor.page.routeWebSocket(/.*/, speaks);
+        await visitor.opens("#/block/20");
+        await visitor.sees("#way[data-way=polling]");
+    });
+}
+
+await visit("a server that takes small batches alone is asked in small ones", url, {}, async (visitor) => {
+    const { page } = visitor;
+    let sizeMax = 0;
+    // As the server refuses what is more than its --batch-items-max.
+    await page.route("**/*", (route) => {
+        const asked = route.request().method() === "POST" ? JSON.parse(route.request().postData()) : null;
+        if (!Array.isArray(asked) || asked.length <= sizeMax) return route.continue();
+        return route.fulfill({ json: asked.map(({ id }) => ({ jsonrpc: "2.0", id, error: { code: -32600, message: "batch too large" } })) });
+    });
+    for (sizeMax of [1, 5]) {
+        await visitor.opens();
+        const rows = await visitor.page.locator("main table tbody tr").count();
+        holds(rows >= 10, `${rows} newest blocks`);
+        await visitor.goes(ROUTES.transaction);
+        await visitor.goes(ROUTES.address);
+        await visitor.reads(/[1-9]\d* logs? found/);
+    }
+});
+
+await visit("a chain that is shorter than before has lost the blocks above", url, {}, async (visitor) => {
+    const { page } = visitor;
+    const number = Number(tip.number);
+    let socket = null;
+    await page.routeWebSocket(/.*/, (it) => {
+        socket = it;
+        it.onMessage((text) => it.send(JSON.stringify({ jsonrpc: "2.0", id: JSON.parse(text).id, result: JSON.parse(text).id === 1 ? "0x1" : tip })));
+    });
+    let isGone = false;
+    await page.route("**/*", (route) => {
+        const asked = route.request().method() === "POST" ? JSON.parse(route.request().postData()) : null;
+        return isGone && asked?.method === "eth_getHeaderByNumber" ? route.fulfill({ json: { jsonrpc: "2.0", id: asked.id, result: null } }) : route.continue();
+    });
+    const tells = (at, digit) => socket.send(JSON.stringify({ jsonrpc: "2.0", method: "eth_subscription", params: { subscription: "0x1",
+        result: { number: hex(at), hash: `0x${digit.repeat(64)}`, parentHash: `0x${"f".repeat(64)}`, timestamp: tip.timestamp } } }));
+    for (const route of [`#/block/${number}`, `#/tx/${tip.transactions[0].hash}`]) {
+        isGone = false;
+        await visitor.opens(route);
+        await visitor.sees("#way[data-way=live]");
+        // Whoever is behind may tell of an older head: the block is there nevertheless.
+        const looked = page.waitForResponse((it) => it.request().postData()?.includes("eth_getHeaderByNumber") ?? false);
+        tells(number - 10, "1");
+        await (await looked).finished();
+        holds(!/no longer in the server's chain/.test(await page.locator(".marks").first().innerText()), `${route}: gone without a reason`);
+        isGone = true;
+        tells(number - 20, "2");
+        await visitor.sees(".marks", { hasText: "no longer in the server's chain" });
+        // Until another one comes.
+        tells(number, "3");
+        await visitor.sees(".marks", { hasText: "replaced by a reorg" });
+    }
+});
+
 // --- a server that is away, slow, or talks nonsense
 
 await visit("a server that goes away is told of, and found again", url, { allows: [/Failed to load resource/, /ERR_/] }, async (visitor) => {
@@ -444,7 +601,7 @@ for (const [what, answer, said] of [
     ["an answer that is no JSON", { body: "<html>504</html>", contentType: "text/html" }, /could not be read/],
     ["an answer of another kind", { json: [1, 2] }, /could not be read/],
     ["HTTP 500", { status: 500, body: "" }, /500/],
-    ["HTTP 429", { status: 429, headers: { "retry-after": "7" }, json: { jsonrpc: "2.0", id: null, error: { code: -32005, message: "slow <b>down</b>" } } }, /slow <b>down<\/b>[^]*7 seconds/],
+    ["HTTP 429", { status: 429, headers: { "retry-after": "7" }, json: { jsonrpc: "2.0", id: null, error: { code: -32005, message: "slow <b>down</b>" } } }, /slow <b>down<\/b>\s+Wait 7 seconds/],
 ]) {
     await visit(`${what} is told of`, url, { allows: [/Failed to load resource/] }, async (visitor) => {
         await visitor.opens("#/block/20");

@@ -92,6 +92,27 @@ await visit("logs of an address, as far as they are held", url, {}, async (visit
     holds(rows >= of[address], `${rows} rows of at least ${of[address]} logs: ${await visitor.seen()}`);
 });
 
+await visit("logs of blocks without receipts are not said to be absent", url, {}, async (visitor) => {
+    const { page } = visitor;
+    let held = [];
+    await page.route("**/*", async (route) => {
+        const body = route.request().postData() ?? "";
+        if (!body.includes("eth_getLogs")) return route.continue();
+        const asked = JSON.parse(body);
+        const error = { code: 4444, message: "receipts not held: block 100 not among those with receipts", data: { held } };
+        const isHeld = ({ params: [{ fromBlock }] }) => held.length > 0 && Number(fromBlock) >= held[0][0];
+        return route.fulfill({ json: asked.map((it) => (isHeld(it) ? { jsonrpc: "2.0", id: it.id, result: [] } : { jsonrpc: "2.0", id: it.id, error })) });
+    });
+    const route = `#/address/0x${"12".repeat(20)}`;
+    await visitor.opens(route);
+    const none = await visitor.reads(/Receipts not held and so not searched: 0 to 159/);
+    holds(/No log could be looked for/.test(none) && !/No log was found|0 logs found|Searched: blocks/.test(none), none);
+    held = [[140, LAST]];
+    await visitor.opens(route);
+    const some = await visitor.reads(/0 logs found\. Searched: blocks 140 to 159, which is all that is held\. Receipts not held and so not searched: 0 to 139/);
+    holds(/No log was found/.test(some), some);
+});
+
 await visit("an answer that does not come loses no logs of an address", url, { allows: [/Failed to load resource/] }, async (visitor) => {
     const { page } = visitor;
     const [{ address }] = await ask(url, "eth_getLogs", { fromBlock: hex(FIRST), toBlock: hex(LAST) });

@@ -18,9 +18,9 @@ const [url, quipu, chain] = process.argv.slice(2);
 const { Random, blockOf, headersWay, inclusion, wholeBlock } = await import(chain);
 const TIP = 159;
 const block = (number) => ask(url, "eth_getBlockByNumber", hex(number), true);
-// One of every type, and in a block of 200 transactions one whose path is long.
-const NUMBERS = [3, 20, 46, 72, 85, 102, TIP];
-const SUBJECT = (await block(85)).transactions[0];
+// One of every type, one with two uncles, and in a block of 200 transactions one whose path is long.
+const NUMBERS = [3, 5, 20, 46, 72, 85, 102, TIP];
+const [SUBJECT, , THIRD] = (await block(85)).transactions;
 const NEIGHBOUR = (await block(86)).transactions[0];
 const WITH_LOGS = (await ask(url, "eth_getLogs", { fromBlock: hex(80), toBlock: hex(TIP) })).at(-1).transactionHash;
 
@@ -107,6 +107,18 @@ await visit("the bundle is a file, which the command line and the page itself ve
     await page.getByLabel("or paste the bundle").fill(text.replace("0x", "0X"));
     await page.getByRole("button", { name: "Verify", exact: true }).click();
     await visitor.sees("details [data-verdict=refused]");
+});
+
+await visit("a list of logs says which block it follows, so that lists can be joined", url, {}, async (visitor) => {
+    const { page } = visitor;
+    await visitor.opens(`#/tx/${SUBJECT.hash}`);
+    await page.locator("summary", { hasText: "Verify a bundle from elsewhere" }).click();
+    await page.getByLabel("or paste the bundle").fill(JSON.stringify(await ask(url, "quipu_proveLogs", { fromBlock: hex(80), toBlock: hex(82) })));
+    await page.getByRole("button", { name: "Verify", exact: true }).click();
+    const verdict = await visitor.sees("details [data-verdict=proven]");
+    const [parent, last] = [(await block(79)).hash, (await block(82)).hash];
+    const text = (await verdict.innerText()).replace(/\s+/g, " ");
+    holds(text.includes(`from block 80, whose parent is ${parent}, up to block 82 with hash ${last}, and no others do.`), text);
 });
 
 await visit("an anchor that is trusted decides", url, {}, async (visitor) => {
@@ -271,6 +283,7 @@ const ANSWERS = [
     [`#/tx/${WITH_LOGS}`, "eth_getTransactionReceipt", "logs", (it) => ({ ...it, logs: it.logs.slice(1) })],
     [`#/tx/${WITH_LOGS}`, "eth_getTransactionReceipt", "logs", (it) => ({ ...it, logs: last(it.logs, (log) => ({ ...log, address: `0x${"ab".repeat(20)}` })) })],
     [`#/tx/${SUBJECT.hash}`, "eth_getTransactionReceipt", "status", ({ status, ...it }) => it],
+    [`#/tx/${THIRD.hash}`, "eth_getTransactionReceipt", "gasUsed", (it) => ({ ...it, gasUsed: `0x${(BigInt(THIRD.gas) + 1n).toString(16)}` })],
     [`#/tx/${SUBJECT.hash}`, "eth_getTransactionByHash", "authorizationList", (it) => ({ ...it, authorizationList: [{ address: it.to }] })],
     [`#/tx/${SUBJECT.hash}`, "eth_getHeaderByHash", "baseFeePerGas", (it) => ({ ...it, baseFeePerGas: "0x1" })],
     [`#/tx/${WITH_LOGS}`, "eth_getTransactionReceipt", "logs", ({ logs, ...it }) => it],
@@ -282,6 +295,13 @@ const ANSWERS = [
     ["#/block/85", "eth_getBlockByNumber", "gasUsed", (it) => ({ ...it, gasUsed: "0x1" })],
     ["#/block/85", "eth_getBlockByNumber", "timestamp", (it) => ({ ...it, timestamp: "0x1" })],
     ["#/block/85", "eth_getBlockByNumber", "miner", (it) => ({ ...it, miner: `0x${"ab".repeat(20)}` })],
+    ["#/block/85", "eth_getBlockReceipts", "status", (it) => it.map((one) => ({ ...one, status: "0x0" }))],
+    ["#/block/85", "eth_getBlockReceipts", "gasUsed", (it) => last(it, (one) => ({ ...one, gasUsed: "0xfffffffffff" }))],
+    ["#/block/85", "eth_getBlockReceipts", "effectiveGasPrice", (it) => last(it, (one) => ({ ...one, effectiveGasPrice: "0x1" }))],
+    ["#/block/85", "eth_getBlockReceipts", "logs", (it) => last(it, (one) => ({ ...one, logs: [{}, {}, {}] }))],
+    ["#/block/5", "eth_getUncleByBlockHashAndIndex", "number", (it) => ({ ...it, number: "0x1337" })],
+    ["#/block/5", "eth_getUncleByBlockHashAndIndex", "miner", (it) => ({ ...it, miner: `0x${"de".repeat(20)}` })],
+    ["#/block/5", "eth_getUncleByBlockHashAndIndex", "timestamp", ({ timestamp, ...it }) => it],
     ["#/block/85", "eth_getBlockByNumber", "extraData", (it) => ({ ...it, extraData: "0x1234" })],
     ["#/block/85", "eth_getBlockByNumber", "transactions", (it) => ({ ...it, transactions: it.transactions.slice(1) })],
     ["#/block/85", "eth_getBlockByNumber", "value", (it) => ({ ...it, transactions: last(it.transactions, (tx) => ({ ...tx, value: "0x1" })) })],
@@ -351,6 +371,18 @@ await visit("what was not asked for is not shown, and not proven", url, {}, asyn
     await visitor.goes("#/block/latest");
     await visitor.sees("h1", { hasText: /^Block 86$/ });
     await page.unrouteAll({ behavior: "ignoreErrors" });
+});
+
+await visit("gas that a receipt alone does not prove is told as not checked, with what follows from it", url, {}, async (visitor) => {
+    await visitor.opens(`#/tx/${THIRD.hash}`);
+    const one = await proves(visitor);
+    same(one.verdict, "proven", one.text);
+    holds(/Not checked here: [^]*gas used, [^;]*fee[^;]*burnt[^;]*tip/.test(one.text), one.text);
+    // All receipts of the block prove it.
+    await visitor.goes("#/block/85");
+    const whole = await proves(visitor);
+    same(whole.verdict, "proven", whole.text);
+    holds(!/Not checked here: [^]*gas used|what single transactions cost/.test(whole.text), whole.text);
 });
 
 await visit("a receipt that no bundle has is told as not checked", url, {}, async (visitor) => {

@@ -8,7 +8,7 @@ import test from "node:test";
 
 import { addressOf, headerOf, rlp, topicOf } from "./chain.mjs";
 
-const { blockFields, compare, headerFields, receiptFields, transactionFields } = await import(
+const { blockFields, blockReceiptFields, compare, headerFields, receiptFields, transactionFields, uncleFields } = await import(
     new URL("../../crates/rpc/src/explorer/proven.js", import.meta.url)
 );
 
@@ -78,6 +78,42 @@ for (const [what, proven] of Object.entries(PROVEN)) {
     });
 }
 
+test("of all receipts of a block gas is proven, too", () => {
+    const receipts = TRANSACTIONS.map((_, index) => rlp([1, 21_000 * (index + 1) + index, Buffer.alloc(256), LOGS]));
+    const all = blockReceiptFields({ receipts }, transactions);
+    assert.deepEqual(all.map((it) => Number(it.gasUsed)), [21_000, ...Array(5).fill(21_001)]);
+    assert.deepEqual(all.map((it) => [it.status, it.logs]), receipts.map(() => ["0x1", 2]));
+    assert.deepEqual(all.map((it) => it.blobGasUsed), receipts.map((_, at) => (at === 4 ? "0x20000" : undefined)));
+    const proven = { receipts: all };
+    assert.deepEqual(compare(answered(proven), proven), { compared: 1 + 6 * 6 + 1, differing: [], unproven: [] });
+    const changes = { gasUsed: "0x5208", status: "0x0", effectiveGasPrice: "0x1", transactionHash: all[0].transactionHash, transactionIndex: "0x0", logs: 3, blobGasUsed: "0x1", blobGasPrice: "0x1" };
+    for (const [name, value] of Object.entries(changes)) {
+        const shown = answered(proven);
+        shown.receipts[3][name] = value;
+        assert.deepEqual(differing(shown, proven).map((it) => it.name), [`receipts[3].${name}`]);
+    }
+    // Alone, it does not prove its own.
+    assert.equal(receiptFields(receipts[3], transactions[3], 3).gasUsed, undefined);
+    // One of a type that is not known stands for nothing, and the next one is right nevertheless.
+    const [, unknown, next] = blockReceiptFields({ receipts: receipts.slice(0, 3) }, [transactions[0], null, transactions[2]]);
+    assert.deepEqual([unknown, Number(next.gasUsed)], [null, 21_001]);
+});
+
+test("an uncle is what its header in the list of ommers says", () => {
+    const ommers = Buffer.from(rlp([7, 8].map((number) => Array.from({ length: 15 }, (_, at) => ({ 2: ADDRESS, 8: number, 11: 1_000 + number })[at] ?? 0))));
+    const proven = { uncles: uncleFields({ ommers }) };
+    assert.deepEqual(proven.uncles[1], { number: "0x8", miner: `0x${Buffer.from(ADDRESS).toString("hex")}`, timestamp: "0x3f0" });
+    for (const name of ["number", "miner", "timestamp"]) {
+        for (const value of ["0x1", undefined]) {
+            const shown = answered(proven);
+            shown.uncles[1][name] = value;
+            assert.deepEqual(differing(shown, proven).map((it) => it.name), [`uncles[1].${name}`], String(value));
+        }
+    }
+    // Nothing is shown of one that did not come.
+    assert.deepEqual(compare({ uncles: [proven.uncles[0], null] }, { uncles: [proven.uncles[0], null] }).unproven, ["uncles[]"]);
+});
+
 test("members of members cannot be left out either", () => {
     const log = { address: "0xab", topics: ["0x01"], data: "0x" };
     const proven = { logs: [log, log] };
@@ -98,8 +134,9 @@ test("nor can what is in a list or a log be a text that is written as it", () =>
     ]) {
         assert.deepEqual(differing(shown, { logs: [log] }).map((it) => it.name), [name]);
     }
-    // A digit has no case, a word has one.
+    // A digit has no case, a word has one, and so has what stands before digits.
     assert.deepEqual(differing({ logs: [{ ...log, address: "0xAB" }] }, { logs: [log] }), []);
+    assert.deepEqual(differing({ logs: [{ ...log, address: "0Xab" }] }, { logs: [log] }), [{ name: "logs[0].address", shown: '"0Xab"', proven: "0xab" }]);
     assert.deepEqual(differing({ to: "Null" }, { to: null }), [{ name: "to", shown: '"Null"', proven: "null" }]);
 });
 

@@ -434,6 +434,9 @@ test("a list of logs is what a scan of all blocks finds", async () => {
     const whole = await proves(logsBundle(blocks, filter));
     const places = whole.claim.logs.map((log) => [log.blockNumber, log.transactionIndex, log.logIndex, log.position]);
     assert.deepEqual(places, naiveLogs(blocks, filter));
+    // Lists whose blocks follow each other are one.
+    const next = (await proves(logsBundle(blocks.slice(3), filter))).claim;
+    assert.deepEqual([whole.claim.parent, next.parent], [toHex(topicOf(9)), (await proves(logsBundle(blocks.slice(0, 3), filter))).claim.last.hash]);
     assert.deepEqual((await proves(logsBundle(blocks, filter, needed))).claim, whole.claim);
     found += places.length;
     excluded += blocks.filter((block) => !needed(block)).length;

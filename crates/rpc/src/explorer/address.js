@@ -3,10 +3,11 @@
 // Knows: how to walk ranges of blocks downwards, over gaps and within the limits of `eth_getLogs`.
 // Never knows: senders, recipients or balances: the server indexes logs, and holds no state.
 
-import { badge, card, copyButton, count, counted, el, fill, hexLink, isAddress, isHash, listOf, table, tableRow, textsOf, time, visible, whole } from "./format.js";
+import { badge, card, copyButton, count, counted, el, excerpt, fill, hexLink, isAddress, isHash, listOf, quantity, table, tableRow, textsOf, time, whole } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
 import { heldOf } from "./chain.js";
-import { explain, isNotHeld, notice } from "./answers.js";
+import { explain, isNotHeld, isWithoutReceipts, notice, rangeList } from "./answers.js";
+import { keccak256, toHex } from "./keccak.js";
 import { decodeLog, eventLine } from "./logs.js";
 
 /** Logs of a page. */
@@ -32,7 +33,7 @@ export async function renderAddress(main, route, page) {
   const address = route.argument.trim().toLowerCase();
   if (!isAddress(address)) {
     return fill(main, el("h1", null, "Address"), notice("", "This is no address.",
-      el("p", null, "An address is 0x and 40 hexadecimal digits, not ", el("bdi", { class: "said" }, visible(route.argument).slice(0, 100)), ".")));
+      el("p", null, "An address is 0x and 40 hexadecimal digits, not ", el("bdi", { class: "said" }, excerpt(route.argument, 100)), ".")));
   }
   main.dataset.title = `Address ${address.slice(0, 8)}…`;
   const results = el("div");
@@ -40,6 +41,9 @@ export async function renderAddress(main, route, page) {
     el("p", { class: "hash" }, el("span", { class: "hex wrap" }, address), copyButton(address, "address")),
     el("p", { class: "dim scope" }, "Shown are the logs that this address emitted, and those that name it in an indexed topic, such as transfers of tokens from or to it. ",
       "Senders and recipients of transactions are not indexed and there is no state: a plain payment of ether, a balance or the code of a contract is not shown."),
+    hasWrongChecksum(route.argument.trim())
+      ? notice("warn", "The capitals of this address are not its checksum.", el("p", null, "A digit of what you typed may be another one (EIP-55): compare the address with where you have it from."))
+      : null,
     results);
   const walk = new Walk(address, results, page);
   await walk.begin();
@@ -58,6 +62,7 @@ class Walk {
   /** The block from which the search goes on downwards; -1 when all was searched. */
   #next = -1;
   #range = RANGE_FIRST;
+  /** Ranges that could not be searched, the newest first. */
   #gaps = [];
   #waiting = [];
   #state;
@@ -80,11 +85,12 @@ class Walk {
 
   async begin() {
     try {
-      this.#tip = count(await call("eth_blockNumber", [], { signal: this.#page.signal }));
+      // Where nothing is held, `eth_blockNumber` is 0.
+      this.#tip = count((await call("eth_getBlockByNumber", ["latest", false], { signal: this.#page.signal }))?.number);
     } catch (error) {
       return this.#fail(error);
     }
-    if (this.#tip === null) return fill(this.#container, notice("", "No block is held yet."));
+    if (this.#tip === null) return fill(this.#container, notice("", "No block is held yet.", el("p", null, "There are no logs to look for.")));
     this.#next = this.#tip;
     // The page is there while the search goes on.
     this.#goOn();
@@ -127,7 +133,7 @@ class Walk {
     const fresh = [];
     answers.forEach((logs, place) => {
       for (const log of listOf(logs)) {
-        const key = `${log.blockHash}:${log.logIndex}`;
+        const key = keyOf(log);
         const known = this.#found.get(key);
         if (known !== undefined) {
           known.places.push(place);
@@ -158,7 +164,7 @@ class Walk {
       }
       if (own !== undefined) throw refusal;
       const below = held.filter((it) => it.last < to).at(-1);
-      this.#gaps.push({ first: below === undefined ? 0 : below.last + 1, last: to });
+      this.#gaps.push({ first: below === undefined ? 0 : below.last + 1, last: to, isWithoutReceipts: isWithoutReceipts(refusal) });
       this.#next = below === undefined ? -1 : below.last;
       return;
     }
@@ -178,7 +184,12 @@ class Walk {
     const columns = [["Block"], ["Age"], ["Event"], ["What"], ["Emitted by"], ["Transaction", "wide"]];
     const rows = shown.map((it) => this.#row(it));
     this.#rows.push(...rows);
-    if (this.#rows.length === 0) {
+    const isNothing = this.#next < 0 && this.#rangesSearched().length === 0;
+    if (isNothing) {
+      fill(this.#body, notice("warn", "No log could be looked for.", el("p", null, this.#gaps[0].isWithoutReceipts
+        ? "Logs are in receipts, and this server holds these blocks without them."
+        : "This server does not hold the blocks that were to be searched.")));
+    } else if (this.#rows.length === 0) {
       fill(this.#body, notice("", this.#next < 0 ? "No log was found." : "No log was found so far.",
         el("p", null, "An account that only sends and receives ether appears in no log. A contract emits logs only if it was written to.")));
     } else if (this.#rows.length === rows.length) {
@@ -187,16 +198,23 @@ class Walk {
       this.#body.querySelector("tbody").append(...rows.map((cells) => tableRow(columns, cells)));
     }
     const counts = PLACES.map(({ name }, place) => (this.#counts[place] > 0 ? `${whole(this.#counts[place])} ${name === "emitted" ? "emitted by it" : `name it as ${name}`}` : null)).filter((it) => it !== null);
-    fill(this.#state, el("b", null, `${counted(this.#found.size, "log")} found`), counts.length > 0 ? ` (${counts.join(", ")})` : "", ". ", this.#searched(),
+    fill(this.#state, isNothing ? null : [el("b", null, `${counted(this.#found.size, "log")} found`), counts.length > 0 ? ` (${counts.join(", ")})` : "", ". "], this.#searched(),
       this.#rows.length < this.#found.size ? ` Shown: the newest ${whole(this.#rows.length)}.` : "");
     this.#more.hidden = this.#next < 0 && this.#waiting.length === 0;
     this.#more.textContent = this.#waiting.length > 0 || this.#rows.length > 0 ? "Older logs" : "Search on";
   }
 
+  #rangesSearched() {
+    return outsideOf(this.#gaps, Math.max(0, this.#next + 1), this.#tip);
+  }
+
   #searched() {
-    const gaps = this.#gaps.length === 0 ? "" : ` Not held and so not searched: ${this.#gaps.map((it) => `${whole(it.first)} to ${whole(it.last)}`).join(", ")}.`;
     if (this.#next === this.#tip) return "";
-    return `Searched: blocks ${whole(Math.max(0, this.#next + 1))} to ${whole(this.#tip)}${this.#next >= 0 ? "" : gaps === "" ? ", which is all" : ", which is all that is held"}.${gaps}`;
+    const ranges = this.#rangesSearched();
+    const isAll = this.#next < 0 ? `, which is all${this.#gaps.length === 0 ? "" : " that is held"}` : "";
+    const gaps = (what, of) => (of.length === 0 ? "" : ` ${what} and so not searched: ${rangeList(of.toReversed())}.`);
+    return [ranges.length === 0 ? "Searched: nothing." : `Searched: blocks ${rangeList(ranges)}${isAll}.`,
+      gaps("Not held", this.#gaps.filter((it) => !it.isWithoutReceipts)), gaps("Receipts not held", this.#gaps.filter((it) => it.isWithoutReceipts))].join("");
   }
 
   #row({ log, places }) {
@@ -223,6 +241,32 @@ class Walk {
     } });
     this.#body.append(this.#trouble);
   }
+}
+
+/** Whether an address has capitals and small letters, and not those of its checksum (EIP-55). */
+export function hasWrongChecksum(address) {
+  const [digits, small] = [address.slice(2), address.slice(2).toLowerCase()];
+  if (digits === small || digits === digits.toUpperCase()) return false;
+  const hash = toHex(keccak256(new TextEncoder().encode(small))).slice(2);
+  return digits !== [...small].map((it, at) => (Number.parseInt(hash[at], 16) >= 8 ? it.toUpperCase() : it)).join("");
+}
+
+/** What tells a log from all others. One that does not say its place is like no other. */
+export function keyOf({ blockHash, logIndex }) {
+  const index = quantity(logIndex);
+  return isHash(blockHash) && index !== null ? `${blockHash.toLowerCase()}:${index}` : Symbol("no place");
+}
+
+/** What of a range lies in no gap. Gaps are in order, the newest first. */
+export function outsideOf(gaps, first, last) {
+  const ranges = [];
+  let end = last;
+  for (const gap of gaps) {
+    if (gap.last < end) ranges.unshift({ first: gap.last + 1, last: end });
+    end = gap.first - 1;
+  }
+  if (first <= end) ranges.unshift({ first, last: end });
+  return ranges;
 }
 
 function hex(number) {

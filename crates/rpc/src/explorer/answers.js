@@ -3,7 +3,7 @@
 // Knows: every kind of refusal, and the difference between what does not exist and what is not held.
 // Never knows: which page asks.
 
-import { counted, el, hexLink, isHash, visible, whole, written } from "./format.js";
+import { counted, el, excerpt, hexLink, isHash, whole } from "./format.js";
 import { RpcError } from "./rpc.js";
 import { chain, heldOf, missingOf, rangesOf } from "./chain.js";
 
@@ -14,6 +14,11 @@ const RANGES_SHOWN = 6;
 
 export function isNotHeld(error) {
   return error instanceof RpcError && error.kind === "rpc" && error.code === NOT_HELD;
+}
+
+/** Whether blocks are held without their receipts. */
+export function isWithoutReceipts(error) {
+  return isNotHeld(error) && error.message.startsWith("receipts not held");
 }
 
 /** A note to the reader: what happened, and what can be done. */
@@ -37,13 +42,13 @@ export function explain(error, { again = showAgain } = {}) {
     case "unreachable":
       return notice("bad", "The server does not answer.", el("p", null, "It may have stopped, or the network between is down. What is on this page may be old."), retry);
     case "timeout":
-      return notice("warn", "The server took too long.", el("p", null, `There was ${visible(error.message)}. It may be busy.`), retry);
+      return notice("warn", "The server took too long.", el("p", null, `There was ${error.message}. It may be busy.`), retry);
     case "unauthorized":
       return notice("warn", "This server asks for a key.", el("p", null, "Enter one above; whoever runs the server makes them with ", el("code", null, "quipu key new"), "."));
     case "limited":
-      return notice("warn", "The server asks to slow down.", el("p", null, `It says: `, said(error.message), ` Wait ${counted(error.data?.seconds ?? 1, "second")} and try again.`), retry);
+      return notice("warn", "The server asks to slow down.", el("p", null, "It says: ", said(error.message)), el("p", null, `Wait ${counted(error.data?.seconds ?? 1, "second")} and try again.`), retry);
     case "malformed":
-      return notice("bad", "The answer could not be read.", el("p", null, `It says no such thing as JSON-RPC does: ${visible(error.message)}. Is something between this page and the server?`), retry);
+      return notice("bad", "The answer could not be read.", el("p", null, `It says no such thing as JSON-RPC does: ${error.message}. Is something between this page and the server?`), retry);
     default:
       return notice("bad", "The server refused this.", el("p", null, said(error.message), error.code === 0 ? null : el("span", { class: "dim" }, ` (code ${error.code})`)),
         error.code === -32602 ? el("p", null, "The question itself is wrong: look at what you searched for.") : retry);
@@ -51,13 +56,13 @@ export function explain(error, { again = showAgain } = {}) {
 }
 
 function said(message) {
-  return el("bdi", { class: "said" }, written(message ?? "no reason given").slice(0, 500));
+  return el("bdi", { class: "said" }, excerpt(message ?? "no reason given", 500));
 }
 
 /** What is not held here, though it may exist: it is said what is held, and what to do. */
 export function notHeld(error, what, number = null) {
   const held = heldOf(error);
-  const isReceipts = typeof error.message === "string" && error.message.startsWith("receipts not held");
+  const isReceipts = isWithoutReceipts(error);
   const nearest = number === null ? [] : nearestHeld(held, number);
   return notice("warn",
     isReceipts ? "The receipts are not held here." : `${what} is not held here.`,
@@ -104,7 +109,7 @@ export async function absent(what, text, { isHashAsked = isHash(text) } = {}) {
       el("p", null, "A page of a number that is still to come can be reloaded, or wait on the ", el("a", { href: "#/" }, "overview"), ": new blocks appear there."));
   }
   return notice("", `${what} was not found.`,
-    el("p", null, gaps.length > 0
+    el("p", null, stat !== null && rangesOf(stat.coverage).length === 0 ? "This server holds no block yet." : gaps.length > 0
       ? ["It may be in blocks that are not held here: ", rangeList(gaps), "."]
       : `All of the history that this server has${tip === null ? "" : `, up to block ${whole(tip)},`} was looked at: it is not in it.`),
     el("ul", null,

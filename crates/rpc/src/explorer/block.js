@@ -4,11 +4,11 @@
 // Never knows: how anything is transported or proven.
 
 import {
-  ABSENT, amount, amountCell, badge, bloom, bytes, card, copyButton, count, counted, dataField, decimal, el, etherOfGwei, field, fields, fill,
-  hexLink, isAddress, isHash, listOf, percent, plainNumber, price, quantity, refill, route as routeTo, table, textsOf, time, visible, whole,
+  ABSENT, amount, amountCell, badge, blockNumber, bloom, bytes, card, copyButton, count, counted, dataField, decimal, el, etherOfGwei, excerpt, field, fields,
+  fill, hexLink, isAddress, isHash, listOf, percent, plainNumber, price, quantity, refill, route as routeTo, table, textsOf, time, whole,
 } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
-import { chain } from "./chain.js";
+import { chain, rangesOf } from "./chain.js";
 import { absent, explain, isNotHeld, notHeld, notice } from "./answers.js";
 import { gasChart } from "./chart.js";
 import { rawJson, rawRlp } from "./raw.js";
@@ -19,13 +19,13 @@ const PAGE_ROWS = 50;
 const TAGS = ["latest", "earliest", "finalized", "safe", "pending"];
 
 export async function renderBlock(main, route, page) {
-  const asked = route.argument.trim();
+  const asked = route.argument.trim().replace(/^0X/, "0x");
   const isHashAsked = isHash(asked);
   const isTag = TAGS.includes(asked.toLowerCase());
-  const number = /^\d{1,19}$/.test(asked) ? BigInt(asked) : isHashAsked || isTag ? null : quantity(asked);
-  if (!isHashAsked && !isTag && (number === null || number >= 2n ** 64n)) {
+  const number = isHashAsked || isTag ? null : blockNumber(asked);
+  if (!isHashAsked && !isTag && number === null) {
     return fill(main, el("h1", null, "No block is named so"), notice("", "A block is named by its number, its hash or a tag.",
-      el("p", null, "The address has ", el("bdi", { class: "said" }, visible(asked).slice(0, 100)), ".")));
+      el("p", null, "The address has ", el("bdi", { class: "said" }, excerpt(asked, 100)), ".")));
   }
   const name = isTag ? `The ${asked.toLowerCase()} block` : isHashAsked ? "A block with this hash" : `Block ${whole(number)}`;
   const reference = isTag ? asked.toLowerCase() : isHashAsked ? asked : `0x${number.toString(16)}`;
@@ -64,7 +64,7 @@ function absentTag(tag) {
     safe: "This server does not know which blocks are safe: nothing that it trusts says so.",
   };
   return notice("", "There is no such block.", el("p", null, reasons[tag] ?? "This server holds no block yet."),
-    el("p", null, "Look at ", el("a", { href: routeTo("block", "latest") }, "the newest block"), " instead."));
+    tag === "latest" ? null : el("p", null, "Look at ", el("a", { href: routeTo("block", "latest") }, "the newest block"), " instead."));
 }
 
 function showBlock(main, block, page) {
@@ -75,6 +75,7 @@ function showBlock(main, block, page) {
   const parts = { chart: el("div"), totals: el("div", null, feesByHeader(block, transactions)) };
   const list = new TransactionTable(transactions);
   const proof = el("div", { class: "proof" });
+  const [uncleCard, unclesShown] = uncles(block, page);
   fill(main,
     el("div", { class: "heading" }, el("h1", null, "Block ", el("span", { class: "number" }, whole(number))), marks,
       el("nav", { class: "steps", ariaLabel: "Neighbouring blocks" },
@@ -84,7 +85,7 @@ function showBlock(main, block, page) {
     el("div", { class: "columns even" }, card("Block", summary(block, transactions)), card("Gas and fees", fees(block), parts.totals)),
     parts.chart,
     card(`Transactions (${whole(transactions.length)})`, transactions.length === 0 ? el("p", { class: "dim" }, "This block has no transactions.") : list.element),
-    withdrawals(block), uncles(block, page), card("Hashes and other fields", details(block)),
+    withdrawals(block), uncleCard, card("Hashes and other fields", details(block)),
     el("section", { class: "card" }, el("h2", null, "Proof"), proof),
     el("section", { class: "card" }, el("h2", null, "Raw"),
       rawJson("JSON of the block", `block-${number}.json`, block),
@@ -92,21 +93,22 @@ function showBlock(main, block, page) {
       rawRlp("RLP of the header", `header-${number}.hex`, "debug_getRawHeader", [block.hash]),
       rawRlp("RLP of the block", `block-${number}.hex`, "debug_getRawBlock", [block.hash]),
       rawRlp("RLP of its receipts", `receipts-${number}.hex`, "debug_getRawReceipts", [block.hash])));
-  const place = { number, hash: block.hash, isReplaced: false };
+  const place = { number, hash: block.hash, isGone: false };
   showMarks(marks, place);
   chain.onHead(() => showMarks(marks, place), page.signal);
-  onReplaced(number, block.hash, () => {
-    place.isReplaced = true;
-    fill(marks, badge("replaced by a reorg", "bad"), " ", el("a", { href: routeTo("block", number), onclick: () => dispatchEvent(new HashChangeEvent("hashchange")) }, "show the block that took its place"));
+  onReplaced(number, block.hash, (isReplaced) => {
+    place.isGone = true;
+    fill(marks, badge(isReplaced ? "replaced by a reorg" : "no longer in the server's chain", "bad"), " ",
+      el("a", { href: routeTo("block", number), onclick: () => dispatchEvent(new HashChangeEvent("hashchange")) }, isReplaced ? "show the block that took its place" : "look again"));
   }, page.signal);
-  if (transactions.length > 0) showReceipts(block, transactions, list, parts, page);
-  showProof(proof, number, block);
+  const receiptsShown = transactions.length > 0 ? showReceipts(block, transactions, list, parts, page) : null;
+  showProof(proof, number, { block, later: Promise.all([receiptsShown, unclesShown]).then(([receipts, uncles]) => ({ receipts, uncles })) });
 }
 
-async function showProof(container, number, block) {
+async function showProof(container, number, shown) {
   try {
     const { proveBlock } = await import("./prove.js");
-    proveBlock(container, number, block);
+    proveBlock(container, number, shown);
   } catch (error) {
     console.warn(error);
     fill(container, el("p", { class: "dim" }, "The part of this page that proves could not be loaded."));
@@ -115,10 +117,10 @@ async function showProof(container, number, block) {
 
 async function showMarks(marks, place) {
   const stat = await chain.statIfAny();
-  const { number, hash, isReplaced } = place;
-  if (isReplaced) return;
+  const { number, hash, isGone } = place;
+  if (isGone) return;
   const finalized = stat?.finalized?.number;
-  const held = listOf(stat?.coverage).find((it) => it.first <= number && number <= it.last);
+  const held = listOf(stat?.coverage).find((it) => rangesOf([it]).length > 0 && it.first <= number && number <= it.last);
   refill(marks, Number.isSafeInteger(finalized) && number <= finalized ? badge("final", "good") : null,
     chain.tip?.hash === hash ? badge("newest", "accent") : null,
     typeof held?.status === "string" ? el("span", { title: "how this block is known to be canonical" }, badge(held.status.slice(0, 40), held.status === "unanchored" ? "warn" : "")) : null);
@@ -197,6 +199,7 @@ class TransactionTable {
     [this.element, this.#refresh] = paged(transactions.length, (begin, end) => this.#table(begin, end));
   }
 
+  /** Receipts in the order of the transactions; none where they cannot be had. */
   setReceipts(receipts) {
     this.#receipts = receipts;
     this.#refresh();
@@ -204,7 +207,7 @@ class TransactionTable {
 
   #table(begin, end) {
     const columns = [["#", "right"], ["Hash"], ["Type", "wide"], ["From"], ["To"], ["Value", "right"], ["Fee", "right wide"], ["Status"]];
-    const rows = this.#transactions.slice(begin, end).map((it, at) => this.#row(it, this.#receipts?.[begin + at] ?? null));
+    const rows = this.#transactions.slice(begin, end).map((it, at) => this.#row(it, this.#receipts === null ? null : this.#receipts[begin + at]));
     return table("Transactions of the block", columns, rows);
   }
 
@@ -219,6 +222,7 @@ class TransactionTable {
 
 function status(receipt) {
   if (receipt === null) return "…";
+  if (receipt === undefined) return ABSENT;
   const it = quantity(receipt.status);
   return it === null ? el("span", { class: "dim", title: "before Byzantium a receipt has a state root instead" }, ABSENT) : it === 1n ? badge("ok", "good") : badge("failed", "bad");
 }
@@ -265,13 +269,30 @@ function pager(rows, current, go) {
 
 /* Receipts: fees, status and the picture of the block. */
 
+/** Whether these are the receipts of the transactions, each at its place. */
+export function areReceiptsOf(transactions, receipts) {
+  const isSame = (one, other) => isHash(one) && isHash(other) && one.toLowerCase() === other.toLowerCase();
+  return Array.isArray(receipts) && receipts.length === transactions.length
+    && receipts.every((it, at) => isSame(it?.transactionHash, transactions[at].hash) && count(it.transactionIndex) === at);
+}
+
+/** Shows receipts as they come; returns what is shown of each, or null where none are shown. */
 async function showReceipts(block, transactions, list, parts, page) {
   let receipts;
   try {
-    receipts = listOf(await call("eth_getBlockReceipts", [block.hash], { signal: page.signal }));
+    receipts = await call("eth_getBlockReceipts", [block.hash], { signal: page.signal });
   } catch (error) {
-    if (!page.signal.aborted) fill(parts.chart, isNotHeld(error) ? notHeld(error, "This", count(block.number)) : explain(error));
-    return;
+    if (page.signal.aborted) return null;
+    list.setReceipts([]);
+    fill(parts.chart, isNotHeld(error) ? notHeld(error, "This", count(block.number)) : explain(error));
+    return null;
+  }
+  if (!areReceiptsOf(transactions, receipts)) {
+    list.setReceipts([]);
+    fill(parts.chart, receipts === null
+      ? notice("warn", "The receipts of this block are not there.", el("p", null, "Perhaps a reorg has replaced the block. Reload the page."))
+      : notice("bad", "The answer is not the receipts of this block.", el("p", null, "Fees, status and logs are not shown: there must be one receipt for each transaction, in their order.")));
+    return null;
   }
   list.setReceipts(receipts);
   const feesPaid = receipts.reduce((sum, it) => sum + (feeOf(it) ?? 0n), 0n);
@@ -294,6 +315,8 @@ async function showReceipts(block, transactions, list, parts, page) {
     base: base === null ? null : Number(base), formatPrice: format,
     label: `${counted(transactions.length, "transaction")} by gas and price; base fee ${base === null ? "none" : format(Number(base))}`,
   })));
+  return receipts.map(({ transactionHash, transactionIndex, status, gasUsed, effectiveGasPrice, blobGasUsed, blobGasPrice, logs }) =>
+    ({ transactionHash, transactionIndex, status, gasUsed, effectiveGasPrice, blobGasUsed, blobGasPrice, logs: listOf(logs).length }));
 }
 
 /* Withdrawals and uncles. */
@@ -308,23 +331,26 @@ function withdrawals(block) {
   return card(`Withdrawals (${whole(all.length)})`, el("p", { class: "dim" }, `Together ${etherOfGwei(sum)}, from the beacon chain.`), container);
 }
 
+/** A card, and a promise of what it shows: the uncles as they came, null for each that did not. */
 function uncles(block, page) {
   const hashes = textsOf(block.uncles);
-  if (hashes.length === 0) return null;
+  if (hashes.length === 0) return [null, Promise.resolve(null)];
   const container = el("div", null, el("p", { class: "loading" }, "Asking the server…"));
-  showUncles(container, block, hashes.slice(0, 16), page);
-  return card(`Uncles (${whole(hashes.length)})`, container);
+  return [card(`Uncles (${whole(hashes.length)})`, container), showUncles(container, block, hashes.slice(0, 16), page)];
 }
 
 async function showUncles(container, block, hashes, page) {
   try {
     const found = await callAll(hashes.map((_, at) => ["eth_getUncleByBlockHashAndIndex", [block.hash, `0x${at.toString(16)}`]]), { signal: page.signal });
+    const shown = found.map((it) => (it instanceof RpcError || it === null ? null : { number: it.number, miner: it.miner, timestamp: it.timestamp }));
     fill(container, table("Uncles", [["Number"], ["Hash"], ["Miner"], ["Age"]], hashes.map((hash, at) => {
-      const uncle = found[at] instanceof RpcError || found[at] === null ? {} : found[at];
-      return [whole(uncle.number), el("span", { class: "hex", title: hash }, hash.length === 66 ? `${hash.slice(0, 18)}…${hash.slice(-8)}` : ABSENT),
-        hexLink("address", uncle.miner), uncle.timestamp === undefined ? ABSENT : time(uncle.timestamp, { exact: false })];
+      const { number, miner, timestamp } = shown[at] ?? {};
+      return [whole(number), el("span", { class: "hex", title: excerpt(hash, 66) }, hash.length === 66 ? `${hash.slice(0, 18)}…${hash.slice(-8)}` : ABSENT),
+        hexLink("address", miner), timestamp === undefined ? ABSENT : time(timestamp, { exact: false })];
     })));
+    return shown;
   } catch (error) {
     if (!page.signal.aborted) fill(container, explain(error));
+    return null;
   }
 }

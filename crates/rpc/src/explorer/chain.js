@@ -77,8 +77,9 @@ class Chain {
 
   /** The number of the newest block, by who asked for it. A socket may stay open and tell nothing: it is opened anew. */
   sees(number) {
-    this.tip ??= { number, hash: null, timestamp: null };
-    this.#looksBehind = number > this.tip.number ? this.#looksBehind + 1 : 0;
+    // A server that holds nothing says 0, too.
+    if (number > 0) this.tip ??= { number, hash: null, timestamp: null };
+    this.#looksBehind = number > (this.tip?.number ?? 0) ? this.#looksBehind + 1 : 0;
     if (this.#looksBehind < LOOKS_BEHIND_MAX) return;
     this.#looksBehind = 0;
     this.#following?.reopen();

@@ -21,6 +21,15 @@ export function visible(value) {
   });
 }
 
+/**
+ * The beginning of any value as a text. What may be long is cut before its harmful characters are written out: that of
+ * megabytes takes seconds.
+ */
+export function excerpt(value, lengthMax) {
+  const text = written(value);
+  return text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
+}
+
 /** Any value as a text. An object of an answer may have a `toString` that is none. */
 export function written(value) {
   return value !== null && typeof value === "object" ? JSON.stringify(value) : String(value);
@@ -149,6 +158,12 @@ export function quantity(value) {
 export function count(value) {
   const it = quantity(value);
   return it === null ? null : Number(it);
+}
+
+/** The number of a block that a text writes, decimal or hexadecimal, as a BigInt; null for what is none. */
+export function blockNumber(text) {
+  const number = /^(\d{1,20}|0[xX][0-9a-fA-F]{1,64})$/.test(text) ? BigInt(text) : null;
+  return number !== null && number < 2n ** 64n ? number : null;
 }
 
 /** The number of bytes in hex data; null for what is none. */
@@ -313,7 +328,8 @@ export function exactTime(seconds) {
 export function time(seconds, { exact = true } = {}) {
   const at = Number(quantity(seconds) ?? NaN);
   const utc = exactTime(seconds);
-  if (utc === ABSENT) return el("span", { class: "dim" }, `${visible(seconds)} s since 1970`);
+  if (seconds === undefined || seconds === null) return el("span", { class: "dim" }, ABSENT);
+  if (utc === ABSENT) return el("span", { class: "dim" }, `${excerpt(seconds, 80)} s since 1970`);
   const passed = el("time", { datetime: new Date(at * 1000).toISOString(), title: utc, dataAgo: at }, ago(seconds));
   return exact ? el("span", null, passed, el("span", { class: "dim" }, ` · ${utc}`)) : passed;
 }

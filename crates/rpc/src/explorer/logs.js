@@ -3,7 +3,7 @@
 // Knows: the events of ERC-20, ERC-721, ERC-1155 and wrapped ether, by their topics.
 // Never knows: how many decimals a token has, or its name: those are state, which is not held.
 
-import { amount, badge, counted, dataField, el, fields, field, hexLink, isAddress, isData, isHash, listOf, textsOf, visible, whole } from "./format.js";
+import { amount, badge, counted, dataField, el, excerpt, field, fields, hexLink, isAddress, isData, isHash, listOf, textsOf, whole } from "./format.js";
 
 /** Where ether that moves is logged, in the form of a token's transfer (EIP-7708). */
 const ETHER_EMITTER = "0xfffffffffffffffffffffffffffffffffffffffe";
@@ -117,7 +117,7 @@ export function logCard(log) {
 }
 
 function topicText(topic, at) {
-  if (!isHash(topic)) return el("span", { class: "wrap" }, visible(topic).slice(0, 200));
+  if (!isHash(topic)) return el("span", { class: "wrap" }, excerpt(topic, 200));
   const of = `0x${topic.slice(26)}`;
   const mayBeAddress = at > 0 && /^0x0{24}/.test(topic) && !/^0x0{16}/.test(of) && isAddress(of);
   return [el("span", { class: "hex wrap" }, topic), mayBeAddress ? [" ", el("span", { class: "dim" }, "as an address: "), hexLink("address", of)] : null];

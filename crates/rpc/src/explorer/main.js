@@ -3,7 +3,7 @@
 // Knows: which module shows which route, and how one page leaves before the next one comes.
 // Never knows: what is on a page.
 
-import { el, fill, refreshTimes, visible } from "./format.js";
+import { el, excerpt, fill, refreshTimes, visible } from "./format.js";
 import * as rpc from "./rpc.js";
 import { chain } from "./chain.js";
 import { explain } from "./answers.js";
@@ -68,9 +68,10 @@ async function show({ focus = true } = {}) {
     if (link.dataset.page === route.page) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  // A page stays until the next one has something to show.
+  // A page stays until the next one has something to show; but under another address it proves and leads nowhere.
+  for (const it of main.querySelectorAll(":scope > .page")) it.inert = true;
   const next = el("div", { class: `page page-${route.page ?? "unknown"}` });
-  const waiting = setTimeout(() => { if (current === page) main.setAttribute("aria-busy", "true"); }, 150);
+  const waiting = setTimeout(() => { if (current === page) tellOfWaiting(); }, 150);
   try {
     if (route.page === null) renderUnknown(next, route);
     else await renderPage(next, route, page);
@@ -87,11 +88,19 @@ async function show({ focus = true } = {}) {
   const heading = next.querySelector("h1");
   const title = next.dataset.title ?? heading?.textContent ?? "Quipu";
   document.title = visible(`${title} · ${chain.networkName() ?? "Quipu"}`);
-  if (focus && heading !== null) {
+  // Who types a key goes on typing.
+  if (focus && heading !== null && asking?.contains(document.activeElement) !== true) {
     heading.tabIndex = -1;
     heading.focus({ preventScroll: true });
     scrollTo(0, 0);
   }
+}
+
+function tellOfWaiting() {
+  main.setAttribute("aria-busy", "true");
+  // Before the first page the document says so itself.
+  if (main.querySelector(".page") === null || main.querySelector(".waiting") !== null) return;
+  main.append(el("p", { class: "waiting", role: "status" }, "Asking the server for the next page…"));
 }
 
 async function renderPage(next, route, page) {
@@ -110,7 +119,7 @@ async function renderPage(next, route, page) {
 
 function renderUnknown(next, route) {
   fill(next, el("h1", null, "No such page"),
-    el("p", { class: "notice" }, "There is no page ", el("code", null, `#/${visible(route.parts.join("/").slice(0, 80))}`), "."),
+    el("p", { class: "notice" }, "There is no page ", el("code", null, `#/${excerpt(route.parts.join("/"), 80)}`), "."),
     el("p", null, "Pages are ", el("code", null, "#/block/NUMBER"), ", ", el("code", null, "#/tx/HASH"), ", ",
       el("code", null, "#/address/ADDRESS"), " and ", el("a", { href: "#/playground" }, "the playground"), ". Or use the search above."));
 }
@@ -158,7 +167,7 @@ function askForKey(reason) {
     el("h2", null, rpc.hasKey() ? "This key is not let in" : "This server asks for a key"),
     el("p", null, "It stays in this tab, is forgotten with it, and is sent to this server alone. Whoever runs the server makes keys: ",
       el("code", null, "quipu key new"), "."),
-    form, mistake, el("p", { class: "dim" }, "The server says: ", el("bdi", null, reason)));
+    form, mistake, el("p", { class: "dim" }, "The server says: ", el("bdi", null, excerpt(reason, 500))));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const key = input.value.trim();
@@ -169,7 +178,8 @@ function askForKey(reason) {
     rpc.setKey(key);
     asking.remove();
     asking = null;
-    start();
+    // What had the focus is gone.
+    start({ focus: true });
   });
   main.before(asking);
   input.focus();
@@ -189,7 +199,7 @@ openrpc.addEventListener("click", async (event) => {
     const [document, { saveFile }] = await Promise.all([rpc.page("openrpc.json"), import("./raw.js")]);
     saveFile(JSON.stringify(document, null, 2), "openrpc.json", "application/json");
   } catch (error) {
-    fill(openrpcTrouble, " could not be had: ", error.message);
+    fill(openrpcTrouble, " could not be had: ", excerpt(error.message, 200));
   }
 });
 
@@ -217,8 +227,8 @@ chain.onNetwork(() => {
   label.title = chain.chainId === null ? "" : `Chain id ${chain.chainId}`;
 });
 
-async function start() {
-  show({ focus: false });
+async function start({ focus = false } = {}) {
+  show({ focus });
   chain.start();
   try {
     const version = await rpc.call("web3_clientVersion");

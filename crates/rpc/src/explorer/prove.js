@@ -4,12 +4,12 @@
 // Never knows: how a bundle is verified (verify.js). What the server says besides the bundle is not believed: it
 // is held against what was proven.
 
-import { badge, bytes, counted, el, fill, hexLink, isHash, shortened, whole } from "./format.js";
+import { badge, bytes, counted, el, fill, hexLink, isHash, quantity, shortened, whole } from "./format.js";
 import { RpcError, callRaw } from "./rpc.js";
 import { explain, isNotHeld, notice } from "./answers.js";
 import { disclosure, saveFile } from "./raw.js";
 import { BUNDLE_BYTES_MAX } from "./bundle.js";
-import { blockFields, compare, headerFields, receiptFields, transactionFields } from "./proven.js";
+import { blockFields, blockReceiptFields, compare, headerFields, receiptFields, transactionFields, uncleFields } from "./proven.js";
 import { parseAnchor, verifyBundle } from "./verify.js";
 
 /** Hashes on the way that are shown of a long one, at both ends. */
@@ -39,17 +39,21 @@ const MEANINGS = {
   verifier: "This is a mistake of the page.",
 };
 
+const BLOB_PRICE = "the price of blob gas, which follows from the header and the fork, and so what blobs cost";
+
 /** Why a value of a page is in no bundle. */
 const UNPROVEN = {
   "": "the transaction, whose type this page does not know",
   from: "the sender, which follows from the signature",
-  gasUsed: "gas used, which takes the receipt before",
+  gasUsed: "gas used, which takes the receipt before, and so the fee, what is burnt and the tip",
   contractAddress: "the address of a new contract, which follows from the sender",
-  blobGasPrice: "the price of blob gas, which follows from the header and the fork",
+  blobGasPrice: BLOB_PRICE,
   size: "the size of the block",
   receipt: "the receipt, and so the outcome, the gas used and the logs",
-  receipts: "what single transactions cost and how they ended, which their own pages prove",
+  "receipts[]": "receipts of transactions of types that this page does not know",
+  "receipts[].blobGasPrice": BLOB_PRICE,
   "logs[].logIndex": "the index of logs in the block, which takes all receipts before",
+  "uncles[]": "uncles that did not come",
   "transactions[]": "transactions of types that this page does not know",
   "transactions[].from": "senders, which follow from the signatures",
 };
@@ -75,9 +79,12 @@ export function proveTransaction(container, hash, shown = null) {
   });
 }
 
-/** Puts the button for a block into a container. `shown` is the block that the page shows, as the API answered it. */
+/**
+ * Puts the button for a block into a container. `shown` has what the page shows, as the API answered it:
+ * `{block, later}`, where `later` is a promise of `{receipts, uncles}`, null where nothing came.
+ */
 export function proveBlock(container, number, shown = null) {
-  const reference = isHash(shown?.hash) ? shown.hash : `0x${number.toString(16)}`;
+  const reference = isHash(shown?.block.hash) ? shown.block.hash : `0x${number.toString(16)}`;
   offer(container, {
     file: `proof-block-${number}.json`,
     what: "this block with all of its transactions, receipts, uncles and withdrawals",
@@ -135,19 +142,40 @@ function transactionParts(shown, claim, content) {
   if (base !== undefined) parts.push([{ baseFeePerGas: base }, { baseFeePerGas: header.baseFeePerGas ?? null }]);
   if (shown.receipt === null) return parts;
   const isWithReceipt = claim.receipt !== null && transaction !== null;
-  return [...parts, isWithReceipt ? [shown.receipt, receiptFields(claim.receipt, transaction, claim.index)] : [{ receipt: shown.receipt }, {}]];
+  if (!isWithReceipt) return [...parts, [{ receipt: shown.receipt }, {}]];
+  const receipt = receiptFields(claim.receipt, transaction, claim.index);
+  return [...parts, [shown.receipt, receipt], gasPart(shown.receipt, transaction, receipt)];
 }
 
-function checkBlock(number, shown, claim, content) {
+/** Without the receipt before, gas used has a bound nevertheless. It is compared where it lies beyond. */
+function gasPart({ gasUsed }, { gas }, { cumulativeGasUsed }) {
+  const most = [gas, cumulativeGasUsed].reduce((one, other) => (BigInt(one) < BigInt(other) ? one : other));
+  return (quantity(gasUsed) ?? 0n) > BigInt(most) ? [{ gasUsed }, { gasUsed: `at most ${most}` }] : [{}, {}];
+}
+
+async function checkBlock(number, shown, claim, content) {
   if (claim.kind !== "block") return [check("question", false, `a block was asked for, the bundle proves ${claim.kind}`)];
-  const hash = shown?.hash.toLowerCase() ?? claim.block.hash;
+  const hash = shown?.block.hash.toLowerCase() ?? claim.block.hash;
   if (claim.block.number !== number || claim.block.hash !== hash) {
     const proven = `block ${claim.block.number} with hash ${claim.block.hash}`;
     return [check("question", false, `block ${number} with hash ${hash} was asked for, the bundle proves ${proven}`)];
   }
   const asked = check("question", true, "the block that was asked for is the one that is proven", claim.block.hash);
   if (shown === null) return [asked];
-  return [asked, checkPage(() => [[shown, blockFields(content)], [{ receipts: null }, {}]])];
+  // A verdict stands beside nothing that comes after it.
+  const later = await shown.later;
+  return [asked, checkPage(() => blockParts({ ...shown, ...later }, content))];
+}
+
+/** What is shown of a block, each beside what is proven. */
+function blockParts({ block, receipts, uncles }, content) {
+  const proven = blockFields(content);
+  const parts = [[block, proven]];
+  if (receipts !== null) parts.push([{ receipts }, { receipts: blockReceiptFields(content, proven.transactions) }]);
+  if (uncles === null) return parts;
+  // Of an uncle that did not come nothing is shown.
+  const headers = uncleFields(content).slice(0, uncles.length).map((it, at) => (uncles[at] === null ? null : it));
+  return [...parts, [{ uncles }, { uncles: headers }]];
 }
 
 /** `makeParts` reads the proven bytes: what is in them may be anything, for a hash says nothing of their form. */
@@ -287,7 +315,7 @@ async function judge(source, trusted, result, subject) {
   await new Promise((done) => { setTimeout(done, 20); });
   const begun = performance.now();
   const outcome = await verifyBundle(source, { trusted });
-  const checks = outcome.verdict === "proven" ? subject.check(outcome) : [];
+  const checks = outcome.verdict === "proven" ? await subject.check(outcome) : [];
   const millis = performance.now() - begun;
   const steps = [...outcome.steps, ...checks];
   const failed = steps.find((step) => !step.ok) ?? null;
@@ -331,7 +359,8 @@ function claimed(claim) {
     return ["These are all ", counted(claim.transactions.length, "transaction"), " and receipts of ", block(claim.block), "."];
   }
   if (claim.kind === "logs") {
-    return [counted(claim.logs.length, "log matches", "logs match"), ` the filter from block ${whole(claim.filter.fromBlock)} up to `, block(claim.last), ", and no others do."];
+    return [counted(claim.logs.length, "log matches", "logs match"), ` the filter from block ${whole(claim.filter.fromBlock)}, whose parent is `,
+      el("span", { class: "hex wrap" }, claim.parent), ", up to ", block(claim.last), ", and no others do."];
   }
   const log = claim.log === null ? "" : [`, which has at position ${claim.log.position} a log of `, hexLink("address", claim.log.address)];
   const receipt = claim.receipt === null ? "" : [", with its receipt", log];

@@ -92,18 +92,39 @@ function placeOf(header, index) {
 
 /** What a receipt says, as `eth_getTransactionReceipt` writes it. Its gas is proven for the first of a block alone. */
 export function receiptFields(bytes, transaction, index) {
-  const [outcome, gas, bloom] = wholeList(bytes[0] <= TYPE_MAX ? bytes.subarray(1) : bytes, 4);
+  const { cumulativeGasUsed, logsBloom, ...outcome } = outcomeFields(bytes, transaction);
   const { blockHash, blockNumber, blockTimestamp, transactionIndex, hash, type, to, gasPrice } = transaction;
   const place = { blockHash, blockNumber, transactionIndex, transactionHash: hash };
   const logs = logsOf(bytes).map(({ address, topics, data: logData }) => ({
     address: toHex(address), topics: topics.map(toHex), data: toHex(logData), ...place, blockTimestamp, removed: false,
   }));
+  const own = index === 0 ? { gasUsed: cumulativeGasUsed } : {};
+  return { ...outcome, ...own, ...place, type, to, effectiveGasPrice: gasPrice, cumulativeGasUsed, logsBloom, logs };
+}
+
+function outcomeFields(bytes, { blobVersionedHashes: blobs }) {
+  const [outcome, gas, bloom] = wholeList(bytes[0] <= TYPE_MAX ? bytes.subarray(1) : bytes, 4);
   const said = outcome.payload.length === 32 ? { root: data(outcome), status: undefined } : { root: undefined, status: quantity(outcome) };
-  const own = index === 0 ? { gasUsed: quantity(gas) } : {};
-  const blobs = transaction.blobVersionedHashes;
-  own.blobGasUsed = blobs === undefined ? undefined : `0x${(blobs.length * GAS_PER_BLOB).toString(16)}`;
-  if (blobs === undefined) own.blobGasPrice = undefined;
-  return { ...said, ...own, ...place, type, to, effectiveGasPrice: gasPrice, cumulativeGasUsed: quantity(gas), logsBloom: data(bloom), logs };
+  said.blobGasUsed = blobs === undefined ? undefined : `0x${(blobs.length * GAS_PER_BLOB).toString(16)}`;
+  if (blobs === undefined) said.blobGasPrice = undefined;
+  return { ...said, cumulativeGasUsed: quantity(gas), logsBloom: data(bloom) };
+}
+
+/**
+ * What all receipts of a block say, as far as its page shows them: of logs their number, so that large ones are not
+ * written out. Null for each of a transaction whose type is not known; `transactions` are as `blockFields` has them.
+ */
+export function blockReceiptFields({ receipts }, transactions) {
+  let before = 0n;
+  return receipts.map((bytes, index) => {
+    const transaction = transactions[index];
+    const { root, logsBloom, cumulativeGasUsed, ...outcome } = outcomeFields(bytes, transaction ?? {});
+    const gasUsed = `0x${(BigInt(cumulativeGasUsed) - before).toString(16)}`;
+    before = BigInt(cumulativeGasUsed);
+    if (transaction === null) return null;
+    const { transactionIndex, hash: transactionHash, gasPrice: effectiveGasPrice } = transaction;
+    return { ...outcome, transactionHash, transactionIndex, gasUsed, effectiveGasPrice, logs: logsOf(bytes).length };
+  });
 }
 
 /** What a whole block says, as `eth_getBlockByNumber` writes it with all of each transaction. */
@@ -116,6 +137,14 @@ export function blockFields({ header: rlp, transactions, ommers, withdrawals }) 
   };
   fields.withdrawals = withdrawals?.map((bytes) => named(wholeList(bytes, 64), WITHDRAWAL_FORMS));
   return fields;
+}
+
+/** What the uncles of a block say, as far as its page shows them. */
+export function uncleFields({ ommers }) {
+  return wholeList(ommers, ITEMS_MAX).map(({ encoded }) => {
+    const { number, miner, timestamp } = headerFields(encoded);
+    return { number, miner, timestamp };
+  });
 }
 
 /* Comparison. */
@@ -168,11 +197,15 @@ const isObject = (value) => value !== null && typeof value === "object" && !Arra
 /** What stands for no value: it is no JSON, so no value has the same text. */
 const NOTHING = "nothing";
 
-/** A value as JSON: a text that looks like a list, or like null, is neither. Hex has no case. */
+/**
+ * A value as JSON: a text that looks like a list, or like null, is neither. Hex digits have no case; the `x` has one:
+ * what begins with `0X` is shown as no value at all.
+ */
 function textOf(value) {
+  if (value === undefined) return NOTHING;
   // A number that is too large for JSON would be written as null.
   if (typeof value === "number") return String(value);
-  return JSON.stringify(typeof value === "string" && /^0x[0-9a-f]*$/i.test(value) ? value.toLowerCase() : value);
+  return JSON.stringify(typeof value === "string" && /^0x[0-9a-fA-F]*$/.test(value) ? value.toLowerCase() : value);
 }
 
 /** For the reader: quotes tell nothing of hex. */

@@ -9,8 +9,12 @@ const SESSION_KEY = "quipu-key";
 const PAUSE_MS_MIN = 1_000;
 const PAUSE_MS_MAX = 30_000;
 const POLL_MS = 4_000;
+/** The code by which a batch is refused that is too large. */
+const INVALID_REQUEST = -32600;
 /** Failed attempts at a WebSocket after which the tip is asked for instead. */
 const SOCKET_ATTEMPTS = 2;
+/** How long a WebSocket may take to open and to answer; then the tip is asked for meanwhile. */
+const SOCKET_TIMEOUT_MS = 8_000;
 
 /** Why a call failed. `kind`: rpc, unauthorized, limited, unreachable, timeout, malformed, http. */
 export class RpcError extends Error {
@@ -132,9 +136,15 @@ function refusal({ answer, text, sent }) {
     return new RpcError("unauthorized", 401, said);
   }
   if (answer.status === 429 || answer.status === 503) {
-    return new RpcError("limited", answer.status, said, { seconds: Number(answer.headers.get("retry-after")) || 1 });
+    return new RpcError("limited", answer.status, said, { seconds: secondsOf(answer.headers.get("retry-after")) });
   }
   return new RpcError("http", answer.status, said);
+}
+
+/** The seconds that a `Retry-After` asks to wait: it is a number of them, or a date. */
+export function secondsOf(text, now = Date.now()) {
+  const seconds = /^\d{1,9}$/.test(text ?? "") ? Number(text) : Math.ceil((Date.parse(text) - now) / 1000);
+  return Math.max(1, seconds || 1);
 }
 
 function parsed(text) {
@@ -179,9 +189,20 @@ export async function call(method, params = [], { signal } = {}) {
   return resultOf(value);
 }
 
-/** Results of several calls `[method, params]` in one request; an RpcError in the place of each that failed. */
+/**
+ * Results of several calls `[method, params]`; an RpcError in the place of each that failed. They are one request, or
+ * several where the server takes no batches of that size.
+ */
 export async function callAll(calls, { signal } = {}) {
   if (calls.length === 0) return [];
+  const results = await callBatch(calls, signal);
+  if (calls.length === 1 || !results.some((it) => it instanceof RpcError && it.code === INVALID_REQUEST)) return results;
+  const half = Math.ceil(calls.length / 2);
+  const parts = await Promise.all([callAll(calls.slice(0, half), { signal }), callAll(calls.slice(half), { signal })]);
+  return [...parts[0], ...parts[1]];
+}
+
+async function callBatch(calls, signal) {
   const requests = calls.map(([method, params]) => request(method, params));
   const asked = await ask("", { body: JSON.stringify(requests), signal });
   if (!asked.answer.ok) throw refusal(asked);
@@ -258,6 +279,11 @@ function connect(following, told, onWay) {
     return;
   }
   following.socket = socket;
+  // A socket that is silent may not even tell that it is closed.
+  const clock = setTimeout(() => {
+    pollHeads(following, told, onWay);
+    socket.close();
+  }, SOCKET_TIMEOUT_MS);
   let isTold = false;
   socket.addEventListener("open", () => {
     socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params: ["newHeads"] }));
@@ -265,6 +291,7 @@ function connect(following, told, onWay) {
   socket.addEventListener("message", ({ data }) => {
     const message = typeof data === "string" ? parsed(data) : undefined;
     if (message?.id === 1) {
+      clearTimeout(clock);
       if (typeof message.result !== "string") return socket.close();
       following.attempts = 0;
       stopPolling(following);
@@ -279,6 +306,7 @@ function connect(following, told, onWay) {
     }
   });
   socket.addEventListener("close", () => {
+    clearTimeout(clock);
     if (following.ended) return;
     following.attempts += 1;
     onWay(following.polling === null ? "lost" : "polling");

@@ -3,7 +3,7 @@
 // Knows: the forms of numbers, hashes, addresses and tags.
 // Never knows: what is on the pages.
 
-import { el, fill, isAddress, isHash, route as routeTo, visible } from "./format.js";
+import { blockNumber, el, excerpt, fill, isAddress, isHash, route as routeTo } from "./format.js";
 import { callAll, RpcError } from "./rpc.js";
 import { absent, explain, isNotHeld, notHeld, notice } from "./answers.js";
 
@@ -11,16 +11,21 @@ const TAGS = ["latest", "earliest", "finalized", "safe", "pending"];
 
 /** What a text asks for: `{kind, value}` with the kind block, address, hash or unknown. */
 export function readQuery(text) {
+  // A page's own address, whatever host it was copied with.
+  const [, argument] = /#\/(?:block|tx|address)\/([^/?\s]+)/.exec(text) ?? [];
+  if (argument !== undefined) return readQuery(argument);
   const query = text.trim().replace(/^#\/?/, "");
   const tag = TAGS.find((it) => it === query.toLowerCase() || (it === "finalized" && query.toLowerCase() === "finalised"));
   if (tag !== undefined) return { kind: "block", value: tag };
   const plain = query.replace(/[\s,_']/g, "");
-  if (/^\d{1,19}$/.test(plain)) return { kind: "block", value: BigInt(plain).toString() };
+  const decimal = /^\d+$/.test(plain) ? blockNumber(plain) : null;
+  if (decimal !== null) return { kind: "block", value: decimal.toString() };
   const hex = /^(0x|0X)?([0-9a-fA-F]+)$/.exec(plain);
   if (hex === null) return { kind: "unknown", value: query };
   const value = `0x${hex[2].toLowerCase()}`;
   if (isHash(value)) return { kind: "hash", value };
-  if (isAddress(value)) return { kind: "address", value };
+  // Capitals and small letters together are a checksum, which the page of the address looks at.
+  if (isAddress(value)) return { kind: "address", value: hex[2] === hex[2].toUpperCase() ? value : `0x${hex[2]}` };
   if (hex[1] !== undefined && hex[2].length <= 16) return { kind: "block", value: BigInt(value).toString() };
   return { kind: "unknown", value: query, digits: hex[2].length };
 }
@@ -31,7 +36,7 @@ export async function renderSearch(main, route, page) {
   if (kind === "hash") return searchHash(main, value, page);
   fill(main, el("h1", null, "Nothing can be searched by this"),
     notice("", "This is no number, hash, address or tag.",
-      el("p", null, "You searched for ", el("bdi", { class: "said" }, visible(value).slice(0, 200)), "."),
+      el("p", null, "You searched for ", el("bdi", { class: "said" }, excerpt(value, 200)), "."),
       digits === undefined ? null : el("p", null, `It has ${digits} hexadecimal digits: a hash has 64, an address 40, and the number of a block in hexadecimal begins with 0x and has at most 16.`),
       el("ul", null,
         el("li", null, "A block: its number, as ", el("code", null, "1,234"), " or ", el("code", null, "0x4d2"), ", or its hash"),

@@ -4,8 +4,8 @@
 // Never knows: how anything is transported or proven.
 
 import {
-  ABSENT, amount, badge, bloom, bytes, card, copyButton, count, counted, dataField, dataLength, el, field, fields, fill, focusOn,
-  hexLink, isAddress, isData, isHash, listOf, percent, plainNumber, price, quantity, route as routeTo, table, textsOf, time, visible, whole, written,
+  ABSENT, amount, badge, bloom, bytes, card, copyButton, count, counted, dataField, dataLength, el, excerpt, field, fields, fill, focusOn,
+  hexLink, isAddress, isData, isHash, listOf, percent, plainNumber, price, quantity, route as routeTo, table, textsOf, time, whole, written,
 } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
 import { chain } from "./chain.js";
@@ -46,7 +46,7 @@ const ITEMS_SHOWN = 20;
 
 export async function renderTransaction(main, route, page) {
   const hash = route.argument.trim().toLowerCase();
-  const head = [el("h1", null, "Transaction"), el("p", { class: "hash wrap" }, visible(route.argument).slice(0, 200))];
+  const head = [el("h1", null, "Transaction"), el("p", { class: "hash wrap" }, excerpt(route.argument, 200))];
   if (!isHash(hash)) {
     return fill(main, head, notice("", "A transaction is named by its hash.", el("p", null, "That is 0x and 64 hexadecimal digits.")));
   }
@@ -89,8 +89,8 @@ async function showTransaction(main, hash, transaction, receipt, page) {
       rawJson("JSON of the transaction", `transaction-${hash.slice(2, 10)}.json`, transaction),
       held === null ? null : rawJson("JSON of its receipt", `receipt-${hash.slice(2, 10)}.json`, held),
       rawRlp("RLP of the transaction", `transaction-${hash.slice(2, 10)}.hex`, "debug_getRawTransaction", [hash])));
-  onReplaced(count(transaction.blockNumber), transaction.blockHash, () => {
-    fill(marks, badge("its block was replaced by a reorg", "bad"), " ", el("a", { href: routeTo("tx", hash), onclick: () => dispatchEvent(new HashChangeEvent("hashchange")) }, "look again"));
+  onReplaced(count(transaction.blockNumber), transaction.blockHash, (isReplaced) => {
+    fill(marks, badge(isReplaced ? "its block was replaced by a reorg" : "its block is no longer in the server's chain", "bad"), " ", el("a", { href: routeTo("tx", hash), onclick: () => dispatchEvent(new HashChangeEvent("hashchange")) }, "look again"));
   }, page.signal);
   try {
     const { proveTransaction } = await import("./prove.js");
@@ -101,14 +101,16 @@ async function showTransaction(main, hash, transaction, receipt, page) {
   }
 }
 
-/** Tells, once, that the block of this number and hash has left the chain. */
+/** Tells that the block of this number and hash has left the chain, and whether another took its place by then. */
 export function onReplaced(number, hash, tell, signal) {
   let last = null;
-  let isTold = false;
-  const sees = (found) => {
-    if (isTold || !isHash(found) || found === hash) return;
-    isTold = true;
-    tell();
+  let told = null;
+  const sees = (found, isAbove = false) => {
+    const isReplaced = isHash(found) && found !== hash;
+    const isGone = isAbove && found === undefined;
+    if (told === "replaced" || !(isReplaced || (isGone && told === null))) return;
+    told = isReplaced ? "replaced" : "gone";
+    tell(isReplaced);
   };
   chain.onHead(async (head) => {
     const isNext = last !== null && head.parentHash === last;
@@ -116,10 +118,10 @@ export function onReplaced(number, hash, tell, signal) {
     const at = count(head.number);
     if (at === number) return sees(head.hash);
     // A child of the last head replaces nothing below. Before any other, heads may have come that nobody told of:
-    // they are polled, or the socket broke.
-    if (isNext || number === null || at === null || at < number) return;
+    // they are polled, or the socket broke. And where the newest block is below, this one may be gone.
+    if (isNext || number === null || at === null) return;
     try {
-      sees((await call("eth_getHeaderByNumber", [`0x${number.toString(16)}`], { signal }))?.hash);
+      sees((await call("eth_getHeaderByNumber", [`0x${number.toString(16)}`], { signal }))?.hash, at < number);
     } catch {
       last = null; // The next head asks again.
     }

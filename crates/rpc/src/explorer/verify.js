@@ -172,9 +172,10 @@ function verifyLogs({ filter, filterHash, filterHashFound, blocks }, steps) {
   steps.pass("filter", "the question", filterHashFound);
   const search = { matcher: new LogMatcher(filter), logs: [], excluded: 0 };
   const trail = [];
-  let last = null;
+  let [parent, last] = [null, null];
   for (const [place, block] of blocks.entries()) {
     const header = linkedHeader(block.header, last, place);
+    parent ??= toHex(header.parent);
     if (last === null && header.number !== BigInt(filter.fromBlock)) throw rangeRefusal(filter, "begins", header);
     scan(block.receipts, header, search, steps);
     trail.push({ label: `block ${header.number}`, hash: toHex(header.hash) });
@@ -184,7 +185,7 @@ function verifyLogs({ filter, filterHash, filterHashFound, blocks }, steps) {
   if (last.number !== BigInt(filter.toBlock)) throw rangeRefusal(filter, "ends", last);
   steps.pass("bloom", `${search.excluded} blocks have no log that matches`, last.hash);
   steps.pass("header links", `${blocks.length} headers name each other as parents`, last.hash, trail);
-  return { header: last, claim: { kind: "logs", filter: writtenFilter(filter), last: blockOf(last), logs: search.logs } };
+  return { header: last, claim: { kind: "logs", filter: writtenFilter(filter), parent, last: blockOf(last), logs: search.logs } };
 }
 
 function writtenFilter({ fromBlock, toBlock, addresses, topics }) {
