@@ -512,7 +512,7 @@ fn blocks_that_a_bundle_of_logs_leaves_out_are_told_and_so_are_files_that_cannot
         assert_eq!(quiet.err.is_empty(), filter.contains("finalized"), "{}", quiet.err);
     }
     // Where a server says that something failed, its operator reads what.
-    let segment = find(&data, "segment-0000000000-");
+    let segment = find(&data, "blocks-0000000000-");
     let bytes = fs::read(&segment).unwrap();
     fs::write(&segment, bytes.iter().map(|byte| !byte).collect::<Vec<u8>>()).unwrap();
     let ran = prove(&["--block", "20"]).ends_with(1);
