@@ -92,8 +92,8 @@ pub enum BucketError {
     /// More manifests and retractions than are read of one bucket.
     #[error(
         "{place}: more than {max} {what} are listed, and no more are read; quipu merge and quipu prune with \
-         --at URL take up to {UPKEEP_FACTOR} times as many and leave those that are needed; if there are more, \
-         remove them by hand and see who may write there"
+         --at URL take up to {UPKEEP_FACTOR} times as many and leave the manifests that are needed, and all \
+         retractions; if there are more, remove them by hand and see who may write there"
     )]
     TooMany {
         /// The bucket and the folder.
