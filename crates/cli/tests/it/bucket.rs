@@ -705,6 +705,19 @@ fn pinned_lookups_are_read_from_their_copies() {
     check_answers(&reader, 5);
 }
 
+/// Seen: it was not ready for good, for want of a folder that it had made for nothing.
+#[test]
+fn a_reader_does_without_the_cache_folder_that_somebody_removes() {
+    let bucket = TestBucket::of(&[whole()]);
+    let reader = bucket.reader(&[]);
+    check_answers(&reader, 5);
+    assert!(!bucket.beside("cache/data").exists());
+    fs::remove_dir_all(bucket.beside("cache")).unwrap();
+    check_answers(&reader, 1);
+    let answer = reader.get("/readyz");
+    assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+}
+
 /// Seen: two servers wrote into one half of a copy, which then got the name of a whole one.
 #[test]
 fn one_server_at_a_time_copies_ahead_into_a_cache_folder() {
