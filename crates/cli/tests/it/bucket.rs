@@ -705,6 +705,41 @@ fn pinned_lookups_are_read_from_their_copies() {
     check_answers(&reader, 5);
 }
 
+/// Seen: a server was not ready for an hour because of a copy that it did not read any more.
+#[test]
+fn a_damaged_pinned_copy_is_made_anew_and_is_no_fault_of_the_bucket() {
+    let bucket = TestBucket::of(&[whole()]);
+    let (published, pinned) = (bucket.path().join("files"), bucket.beside("cache/pinned"));
+    let is_filled = || {
+        let mut published = files(&published).into_iter();
+        published.all(|(name, bytes)| fs::read(pinned.join(name)).is_ok_and(|it| it == bytes))
+    };
+    let reader = bucket.reader(&["--pin", "all"]);
+    wait_until(is_filled);
+    let damage = |from_end: usize| {
+        for name in names(&pinned, ".segment") {
+            let mut bytes = fs::read(pinned.join(&name)).unwrap();
+            let end = bytes.len() - from_end;
+            bytes[end - 1000..end].fill(0x55);
+            fs::write(pinned.join(name), bytes).unwrap();
+        }
+    };
+    // Its pages, while it runs.
+    let lengths = names(&pinned, ".segment");
+    let lengths = lengths.iter().map(|name| fs::read(pinned.join(name)).unwrap().len());
+    damage(lengths.min().unwrap() / 2);
+    check_answers(&reader, 1);
+    assert_eq!(reader.get("/readyz").status, 200);
+    wait_until(is_filled);
+    assert_eq!(reader.stop(), Some(0));
+    // And its end, while none does.
+    damage(0);
+    let reader = bucket.reader(&["--pin", "all"]);
+    check_answers(&reader, 1);
+    assert_eq!(reader.get("/readyz").status, 200);
+    wait_until(is_filled);
+}
+
 /// Seen: it was not ready for good, for want of a folder that it had made for nothing.
 #[test]
 fn a_reader_does_without_the_cache_folder_that_somebody_removes() {

@@ -99,9 +99,14 @@ impl Store {
                 continue;
             }
             let version = self.disk.version(&file_name).ok();
-            if fault.kind == FaultKind::Part && fault.version.is_some() && fault.version != version
-            {
-                // Another file has taken its place since it was opened: nothing is known of that one.
+            let is_of_another = match fault.kind {
+                FaultKind::Copy => true,
+                // Another file has taken its place since it was opened.
+                FaultKind::Part => fault.version.is_some() && fault.version != version,
+                FaultKind::Disk | FaultKind::Whole => false,
+            };
+            if is_of_another {
+                // Nothing is known of the file that is read next.
                 faults.forget(&file_name);
             } else {
                 faults.set_version(&file_name, version);
@@ -141,7 +146,7 @@ impl Store {
             // Of one that could be opened only a read tells whether it is well now.
             let tried = match fault.kind {
                 FaultKind::Whole => try_open(&view, &file_name),
-                FaultKind::Part | FaultKind::Disk => Ok(()),
+                FaultKind::Part | FaultKind::Disk | FaultKind::Copy => Ok(()),
             };
             match tried {
                 Ok(()) => {
@@ -174,7 +179,7 @@ impl Store {
                 continue;
             }
             let is_well = match fault.kind {
-                FaultKind::Disk => true,
+                FaultKind::Disk | FaultKind::Copy => true,
                 FaultKind::Part => faults.pass(&file_name),
                 FaultKind::Whole => try_open(&view, &file_name).is_ok(),
             };
@@ -224,7 +229,7 @@ impl Store {
                 (FaultKind::Whole, None) => {
                     format!("hashes that only {file_name} tells are not found: {reason}")
                 }
-                (FaultKind::Part | FaultKind::Disk, _) => {
+                (FaultKind::Part | FaultKind::Disk | FaultKind::Copy, _) => {
                     format!("some of {file_name} cannot be read: {reason}")
                 }
             };
