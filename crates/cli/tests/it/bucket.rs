@@ -1287,6 +1287,22 @@ fn a_segment_that_nothing_lists_is_adopted_if_it_is_the_published_one_and_stays_
     assert_eq!(history_of(&data), history_of(&whole()));
 }
 
+/// Seen: an address that was mistyped ended with 0, as if all was well there.
+#[test]
+fn a_bucket_that_is_not_there_is_refused_by_every_command() {
+    let bucket = TestBucket::new();
+    for command in ["stat", "check", "merge", "prune"] {
+        let ran = bucket.at(command, &[]).ends_with(1);
+        for said in ["nothing is published here", "hint: see whether --at is right"] {
+            assert!(ran.err.contains(said), "{command}: {}", ran.err);
+        }
+    }
+    assert!(!bucket.path().exists());
+    // Seen: with a variable that was not set, all went into the root of the machine.
+    let ran = quipu(&["publish", "--data-dir", text(&whole()), "--to", "file:"]).ends_with(2);
+    assert!(ran.err.contains("no folder is named"), "{}", ran.err);
+}
+
 /// Seen: a run that was gone was told as if its blocks were missing.
 #[test]
 fn a_lookup_run_that_cannot_be_had_is_told_apart_from_a_segment() {
