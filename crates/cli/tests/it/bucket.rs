@@ -1287,6 +1287,34 @@ fn a_segment_that_nothing_lists_is_adopted_if_it_is_the_published_one_and_stays_
     assert_eq!(history_of(&data), history_of(&whole()));
 }
 
+/// Seen: 0 or 1, by which of two addresses was named first.
+#[test]
+fn the_order_of_addresses_does_not_decide_how_a_fetch_ends() {
+    let (bucket, part) = (TestBucket::of(&[whole()]), TestBucket::of(&[low()]));
+    let absent = |name: &str| format!("file://{}", text(&bucket.beside(name)));
+    let cases = [
+        ([bucket.url(), absent("gone")], "0..599", 0, "this --from is left out"),
+        // Nobody knows what the other one has.
+        ([part.url(), absent("gone")], "0..255", 0, "this --from is left out"),
+        ([part.url(), absent("gone")], "0..599", 1, "blocks 256..599 are not held"),
+        ([absent("gone"), absent("lost")], "0..599", 1, "no --from could be used"),
+    ];
+    for (case, (mut from, blocks, code, said)) in cases.into_iter().enumerate() {
+        for order in ["one", "other"] {
+            for proof in [None, Some("--digest-only")] {
+                let data = bucket.beside(&format!("{case}-{order}{}", proof.unwrap_or_default()));
+                let wanted: Vec<&str> = ["--blocks", blocks].into_iter().chain(proof).collect();
+                let ran = fetch(&data, &[&from[0], &from[1]], &wanted).ends_with(code);
+                assert!(ran.err.contains(said), "{from:?}: {}", ran.err);
+            }
+            from.reverse();
+        }
+    }
+    // One alone is told as what it is.
+    let ran = fetch(&bucket.beside("data"), &[&absent("gone")], &[]).ends_with(1);
+    assert!(ran.err.contains("error: ") && !ran.err.contains("left out"), "{}", ran.err);
+}
+
 /// Seen: an address that was mistyped ended with 0, as if all was well there.
 #[test]
 fn a_bucket_that_is_not_there_is_refused_by_every_command() {
