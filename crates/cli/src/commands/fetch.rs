@@ -131,8 +131,14 @@ impl FetchWork<'_> {
                 FetchSource::Web(mirror, text) => {
                     match stop.or_stopped(runtime, find_bucket(&text)) {
                         None => return Err(stop.failure()),
-                        Some(Some(bucket)) => buckets.push(bucket),
-                        Some(None) => mirrors.push(mirror),
+                        Some(Ok(Some(bucket))) => buckets.push(bucket),
+                        Some(Ok(None)) => mirrors.push(mirror),
+                        Some(Err(error)) => {
+                            self.progress.say(&format!(
+                                "warning: {error}\n  it is asked for archives instead"
+                            ));
+                            mirrors.push(mirror);
+                        }
                     }
                 }
             }

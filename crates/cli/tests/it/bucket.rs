@@ -1331,6 +1331,18 @@ fn a_bucket_that_is_not_there_is_refused_by_every_command() {
     assert!(ran.err.contains("no folder is named"), "{}", ran.err);
 }
 
+#[test]
+fn an_index_that_is_damaged_is_named_by_a_fetch() {
+    let bucket = TestBucket::of(&[whole()]);
+    fs::write(bucket.path().join("manifests/index"), "quipu index 1\n").unwrap();
+    let server = WebServer::of(bucket.folder.path());
+    let url = format!("{}/bucket", server.url);
+    for args in [&[][..], &["--digest-only"]] {
+        let ran = fetch(&bucket.beside("data"), &[&url], args).ends_with(1);
+        assert!(ran.err.contains("manifests/index: "), "{}", ran.err);
+    }
+}
+
 /// Seen: a run that was gone was told as if its blocks were missing.
 #[test]
 fn a_lookup_run_that_cannot_be_had_is_told_apart_from_a_segment() {

@@ -15,8 +15,8 @@ use ingest::fetch::WORK_FOLDER_NAME;
 use ingest::folder_chain::{FolderChain, NamedChain};
 use ingest::import::{ImportError, ImportSettings, PublishedImporter, Unit};
 use replica::{
-    Bucket, BucketFault, BucketSettings, CopiedFiles, CopyError, CopyOutcome, FileKind, Published,
-    SealedFile, copy_ahead, listed_files,
+    Bucket, BucketError, BucketFault, BucketSettings, CopiedFiles, CopyError, CopyOutcome,
+    FileKind, Published, SealedFile, copy_ahead, listed_files, read_published,
 };
 use store::disk::{Disk, EmptyDisk, Folder};
 use store::layout::{join_ranges, overlap, subtract};
@@ -41,13 +41,19 @@ const COPIES_FOLDER: &str = "segments";
 const COPY_ENDINGS: [&str; 3] = [".segment", ".run", ".partial"];
 
 /// The bucket at an address of the web, if one is published there. Anything else may be a mirror of
-/// archives, which says why it cannot be read.
-pub(super) async fn find_bucket(url: &str) -> Option<Bucket> {
+/// archives, which says why it cannot be read; an error is of an index that is there and cannot be used.
+pub(super) async fn find_bucket(url: &str) -> Result<Option<Bucket>, BucketError> {
     let settings = BucketSettings { retries: 1, ..BucketSettings::default() };
-    let bucket = Bucket::open(url, settings).ok()?;
-    let published = read_bucket(&bucket).await.ok()?;
+    let Ok(bucket) = Bucket::open(url, settings) else { return Ok(None) };
+    let published = match read_published(&bucket, &Published::default()).await {
+        Ok(published) => published,
+        Err(error @ (BucketError::Damaged { .. } | BucketError::TooMany { .. })) => {
+            return Err(error);
+        }
+        Err(_) => return Ok(None),
+    };
     let is_something = !published.manifests.is_empty() || !published.faults.is_empty();
-    is_something.then(|| Bucket::open(url, BucketSettings::default()).ok()).flatten()
+    Ok(is_something.then(|| Bucket::open(url, BucketSettings::default()).ok()).flatten())
 }
 
 /// What is published, and where its files come.
