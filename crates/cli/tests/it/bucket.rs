@@ -1343,6 +1343,22 @@ fn an_index_that_is_damaged_is_named_by_a_fetch() {
     }
 }
 
+/// The archive is right, and nothing of it was held against what is held.
+#[test]
+fn an_import_over_unproven_blocks_says_that_they_are() {
+    let bucket = TestBucket::of(&[whole()]);
+    let data = bucket.beside("data");
+    fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
+    let archives = archive(&FOLDER.join("archives"));
+    let import = ["import", "--data-dir", text(&data), text(&archives)];
+    let ran = quipu(&import).ends_with(0);
+    let said = "digest only: blocks 0..599, which are held and nobody has proven here";
+    assert!(ran.out.contains("1 held already") && ran.out.contains(said), "{}", ran.out);
+    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
+    let ran = quipu(&import).ends_with(0);
+    assert!(!ran.out.contains("digest only"), "{}", ran.out);
+}
+
 /// Seen: a run that was gone was told as if its blocks were missing.
 #[test]
 fn a_lookup_run_that_cannot_be_had_is_told_apart_from_a_segment() {
