@@ -1271,7 +1271,8 @@ fn a_segment_that_nothing_lists_is_adopted_if_it_is_the_published_one_and_stays_
     fs::copy(&upper, place(&upper)).unwrap();
     fs::remove_file(&middle).unwrap();
     let wanted = ["--digest-only", "--blocks", "256..511"];
-    fetch(&data, &[&bucket.url()], &wanted).ends_with(1);
+    let ran = fetch(&data, &[&bucket.url()], &wanted).ends_with(1);
+    assert_eq!(ran.err.matches("is neither read nor removed").count(), 2, "{}", ran.err);
     assert_eq!(statuses(&data), [(0, 255, "digest only".to_owned())]);
     assert!(fs::read(place(&middle)).unwrap() == damaged);
     assert!(fs::read(place(&upper)).unwrap() == fs::read(&upper).unwrap());
@@ -1283,6 +1284,8 @@ fn a_segment_that_nothing_lists_is_adopted_if_it_is_the_published_one_and_stays_
     assert!(place(&upper).exists());
     let ran = fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
     assert!(ran.out.contains("downloaded: 0 bytes"), "{}", ran.out);
+    // Seen: what is adopted was warned of.
+    assert!(!ran.err.contains("is neither read nor removed"), "{}", ran.err);
     quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
     assert_eq!(history_of(&data), history_of(&whole()));
 }

@@ -32,7 +32,9 @@ use crate::Failure;
 use crate::bucket::{bucket_failure, nothing_published, published_history, read_bucket};
 use crate::chain_choice;
 use crate::commands::import::report::{Tally, imported_line, is_of_folder};
-use crate::commands::import::{OpenedImport, open_import_as, resume_merges, settings, to_failure};
+use crate::commands::import::{
+    OpenedImport, open_import_as, resume_merges, settings, to_failure, warn_of_unaccounted,
+};
 use crate::output::{counted, grouped, note, print_lines};
 
 /// Below the data folder: copies of segments until their blocks are held.
@@ -130,6 +132,7 @@ impl FetchWork<'_> {
             };
             history.adopt_all(into, &settings, &self.progress, (runtime, stop))
         } else {
+            warn_of_unaccounted(&writer, &BTreeSet::new());
             let units = PublishedImporter::plan(&writer.view(), &history.view, &anchors, &settings);
             self.progress.expect(units.iter().map(|unit| unit.range.count()).sum());
             let importer = PublishedImporter {
