@@ -25,6 +25,9 @@ pub struct FileFault {
     pub is_of_log_index: bool,
     /// Whether it is published, and not in the folder.
     pub is_far: bool,
+    /// Whether it could not be reached: the disk failed, or where it is published. Nothing is known of
+    /// the file itself.
+    pub is_unreached: bool,
 }
 
 impl Store {
@@ -213,6 +216,7 @@ impl Store {
                 text,
                 is_of_log_index: false,
                 is_far: true,
+                is_unreached: false,
             });
         }
         for (file_name, fault) in view.files().faults().all() {
@@ -235,7 +239,8 @@ impl Store {
             };
             let is_of_log_index = is_of_logs(&file_name);
             let is_far = !view.lists_itself(&file_name);
-            found.push(FileFault { file_name, text, is_of_log_index, is_far });
+            let is_unreached = fault.kind == FaultKind::Disk;
+            found.push(FileFault { file_name, text, is_of_log_index, is_far, is_unreached });
         }
         found
     }
