@@ -932,6 +932,21 @@ fn a_source_that_goes_away_is_told_and_taken_up_again() {
     check_answers(&reader, 3);
 }
 
+/// Seen: the log advised to check and to publish, and nothing was wrong there.
+#[test]
+fn a_source_that_answers_no_ranges_is_told_as_such() {
+    let bucket = TestBucket::of(&[whole()]);
+    let server = WebServer::of(bucket.folder.path());
+    server.ignore_ranges();
+    let (url, cache) = (format!("{}/bucket", server.url), bucket.beside("cache"));
+    let args = ["--source", &url, "--cache-dir", text(&cache)];
+    let (reader, log) = Served::start_logged(&low(), &args);
+    assert_eq!(refused_code(&reader, 590), Some(-32603));
+    let said = log.iter().find(|line| line.contains("a published object")).unwrap();
+    assert!(said.contains("answers requests for ranges"), "{said}");
+    assert!(!said.contains("quipu publish"), "{said}");
+}
+
 #[test]
 fn a_reader_is_ready_again_when_its_source_is_back() {
     let bucket = TestBucket::of(&[whole()]);
