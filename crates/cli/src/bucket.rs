@@ -38,6 +38,22 @@ pub(crate) async fn read_bucket(bucket: &Bucket) -> Result<Published, Failure> {
     published.map_err(|error| bucket_failure(&error))
 }
 
+/// Refuses a bucket that is not there, or in which nobody has published: its address was mistyped.
+pub(crate) fn refuse_unpublished(bucket: &Bucket, published: &Published) -> Result<(), Failure> {
+    if published.manifests.is_empty() && published.faults.is_empty() {
+        return Err(nothing_published(bucket, "--at"));
+    }
+    Ok(())
+}
+
+/// Nothing is published in the bucket that a flag names.
+pub(crate) fn nothing_published(bucket: &Bucket, flag: &str) -> Failure {
+    Failure::Work(anyhow!(
+        "{}: nothing is published here\n  hint: see whether {flag} is right",
+        bucket.place()
+    ))
+}
+
 /// Where a command asks a bucket.
 pub(crate) fn bucket_runtime() -> Result<Runtime, Failure> {
     Ok(Builder::new_multi_thread().worker_threads(2).enable_all().build()?)

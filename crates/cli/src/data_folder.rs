@@ -15,7 +15,7 @@ use chain::ChainSpec;
 use ingest::archive::ArchiveName;
 use ingest::fetch::WORK_FOLDER_NAME;
 use ingest::folder_chain::{held_spec, proving_spec};
-use store::disk::{Disk, DiskError, Folder};
+use store::disk::{Disk, DiskError, EmptyDisk, Folder};
 use store::head::Recovery;
 use store::lock::LOCK_NAME;
 use store::manifest::MANIFEST_NAME;
@@ -123,9 +123,17 @@ impl DataFolder {
         Self::over(Folder::create(path)?)
     }
 
+    /// No folder, though one may lie here another time: for whoever keeps nothing. Nothing is made.
+    pub(crate) fn without_files(path: &Path) -> anyhow::Result<Self> {
+        Self::over_disk(path.to_owned(), Arc::new(EmptyDisk))
+    }
+
     fn over(folder: Folder) -> anyhow::Result<Self> {
         let path = folder.path().to_owned();
-        let disk: Arc<dyn Disk> = Arc::new(folder);
+        Self::over_disk(path, Arc::new(folder))
+    }
+
+    fn over_disk(path: PathBuf, disk: Arc<dyn Disk>) -> anyhow::Result<Self> {
         let store =
             Store::open(Arc::clone(&disk), Arc::new(Inline), store_limits(Limits::default()))?;
         Ok(Self { path, disk, store: Arc::new(store), known_spec: None })

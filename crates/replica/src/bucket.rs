@@ -43,8 +43,8 @@ const SLOWEST_BYTES_A_SECOND: u64 = 64 << 10;
 pub struct BucketSettings {
     /// How long a connection may take to come about.
     pub connect_timeout: Duration,
-    /// How long a request may go without an answer, and an answer without another byte. What is sent
-    /// may take longer, by its length.
+    /// How long a request may go without an answer, and the answer of a file without another 64 KiB.
+    /// What is sent may take longer, by its length.
     pub request_timeout: Duration,
     /// How often a request is repeated that failed for a reason which may pass.
     pub retries: u32,

@@ -24,7 +24,7 @@ pub fn pin_held(
     let mut are_all = true;
     for file in wanted {
         match folder.file_bytes(&file.name) {
-            Ok(bytes) if bytes == file.bytes => files.pin(&file.name, folder.open(&file.name)?),
+            Ok(bytes) if bytes == file.bytes => files.pin(&file.name, folder)?,
             Err(error) if !error.is_of_file() => return Err(error),
             Ok(_) | Err(_) => are_all = false,
         }

@@ -8,6 +8,8 @@
 //! were found, and its age is how long they have been orphans at least. Files that are orphans still when
 //! their note is old enough go, and the note with them.
 //!
+//! Retractions stay: a publisher that was away may still list what they withdraw.
+//!
 //! In a folder, a writer that is killed leaves its half of a file beside the name that it would have got.
 //! It goes when nobody has written to it for the grace period.
 
@@ -39,8 +41,6 @@ pub struct Pruning {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Retractions of segments that nothing lists and that are gone.
-    pub retractions: Vec<B256>,
     /// Files that are not listed or were withdrawn, and that were not found so long enough ago.
     pub files_noted: u64,
     /// In a folder, halves of files that killed publishers left.
@@ -166,8 +166,7 @@ async fn prune_files(
         pruning.bytes = pruning.bytes.saturating_add(bytes);
     }
     let left: BTreeSet<&String> = lengths.keys().filter(|it| !going.contains(it)).collect();
-    prune_notes(bucket, &notes, &orphans, &left).await?;
-    prune_retractions(bucket, &published, bound, &left, pruning).await
+    prune_notes(bucket, &notes, &orphans, &left).await
 }
 
 /// Removes what nobody has written to for so long that its writer was killed.
@@ -202,34 +201,6 @@ async fn prune_notes(
     let done = notes.0.iter().filter(|(_, _, files)| is_done(files));
     let paths = done.map(|(name, ..)| bucket.names().named_by_digest(ORPHANS, *name));
     bucket.remove(&paths.collect::<Vec<_>>()).await
-}
-
-/// Removes old retractions of which no segment is listed or there any more.
-async fn prune_retractions(
-    bucket: &Bucket,
-    published: &Published,
-    bound: GracePeriod,
-    left: &BTreeSet<&String>,
-    pruning: &mut Pruning,
-) -> Result<(), BucketError> {
-    let objects = bucket.list(RETRACTIONS).await?;
-    let old = objects.iter().filter(|it| bound.is_old(it));
-    let old: BTreeSet<B256> =
-        old.filter_map(|it| digest_in_name(it.location.filename()?)).collect();
-    let is_listed =
-        |name: &String| published.manifests.iter().any(|it| it.manifest.lists_segment(name));
-    let is_done =
-        |segments: &BTreeSet<String>| !segments.iter().any(|it| left.contains(it) || is_listed(it));
-    let retractions = published.retractions.iter().filter(|it| old.contains(&it.name));
-    let done = retractions.filter(|it| is_done(&it.segments)).map(|it| it.name);
-    pruning.retractions = done.collect();
-    if pruning.retractions.is_empty() {
-        return Ok(());
-    }
-    let paths = pruning.retractions.iter();
-    let paths = paths.map(|it| bucket.names().named_by_digest(RETRACTIONS, *it));
-    bucket.remove(&paths.collect::<Vec<_>>()).await?;
-    write_index(bucket, &BTreeSet::new()).await
 }
 
 /// Forgets what was noted of orphans: some of them are listed again, and when they become orphans another

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use futures_util::future::try_join;
 use store::FileSource;
-use store::disk::{CachedRead, DataFile, DiskError, is_file_name};
+use store::disk::{CachedRead, DataFile, Disk, DiskError, is_file_name};
 use store::read::{Blocking, LocalBytes, Reading, SegmentBytes};
 use tokio::runtime::Handle;
 
@@ -54,12 +54,19 @@ impl RemoteFiles {
         self.fetcher.cache().counts()
     }
 
-    /// From here on the file is read from this copy, also where it is open already.
-    pub(crate) fn pin(&self, file_name: &str, file: Arc<dyn DataFile>) {
+    /// From here on the file is read from its copy in this folder, also where it is open already.
+    pub(crate) fn pin(&self, file_name: &str, folder: &Arc<dyn Disk>) -> Result<(), DiskError> {
         let blocking = RuntimeBlocking(self.fetcher.runtime().clone());
-        self.pinned
-            .slot(file_name)
-            .store(Some(Arc::new(LocalBytes::new(file, Arc::new(blocking)))));
+        let bytes = LocalBytes::new(folder.open(file_name)?, Arc::new(blocking));
+        let copy = PinnedCopy { bytes, folder: Arc::clone(folder) };
+        self.pinned.slot(file_name).store(Some(Arc::new(copy)));
+        Ok(())
+    }
+
+    /// Whether copies were removed since the last call because they could not be read or were damaged:
+    /// they are to be made anew.
+    pub fn take_lost_copies(&self) -> bool {
+        self.pinned.are_lost.swap(false, Ordering::AcqRel)
     }
 }
 
@@ -76,18 +83,29 @@ impl FileSource for RemoteFiles {
             ahead: ReadAhead::of(file_name, file_bytes),
             lead: Mutex::new(None),
             tail_start: AtomicU64::new(UNKNOWN),
-            pinned: self.pinned.slot(file_name),
+            pinned: Arc::clone(&self.pinned),
+            copy: self.pinned.slot(file_name),
+            is_of_copy: AtomicBool::new(false),
         }))
     }
 }
 
+/// A copy of a file.
+#[derive(Debug)]
+struct PinnedCopy {
+    bytes: LocalBytes,
+    folder: Arc<dyn Disk>,
+}
+
 /// A copy of a file, or none.
-type PinnedSlot = Arc<ArcSwapOption<LocalBytes>>;
+type PinnedSlot = Arc<ArcSwapOption<PinnedCopy>>;
 
 /// Local copies of files, each shared by all that have the file open.
 #[derive(Debug, Default)]
 struct PinnedFiles {
     slots: Mutex<BTreeMap<String, PinnedSlot>>,
+    /// Whether some were removed.
+    are_lost: AtomicBool,
 }
 
 impl PinnedFiles {
@@ -122,7 +140,10 @@ struct RemoteBytes {
     lead: Mutex<Option<Bytes>>,
     /// Where the tail begins; [`UNKNOWN`] before it was read.
     tail_start: AtomicU64,
-    pinned: PinnedSlot,
+    pinned: Arc<PinnedFiles>,
+    copy: PinnedSlot,
+    /// Whether a copy was read.
+    is_of_copy: AtomicBool,
 }
 
 impl SegmentBytes for RemoteBytes {
@@ -131,18 +152,18 @@ impl SegmentBytes for RemoteBytes {
     }
 
     fn is_far(&self) -> bool {
-        self.pinned.load().is_none()
+        self.copy.load().is_none()
     }
 
     fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<CachedRead, DiskError> {
         buffer.clear();
         self.check_range(&range)?;
-        if let Some(local) = self.pinned.load_full() {
-            // A copy that fails is none.
-            if let Ok(read) = local.read_now(range.clone(), buffer) {
-                return Ok(read);
+        if let Some(copy) = self.find_copy() {
+            match copy.bytes.read_now(range.clone(), buffer) {
+                Ok(read) => return Ok(read),
+                // A copy that fails is none.
+                Err(error) => self.fail_copy(&error),
             }
-            self.pinned.store(None);
             buffer.clear();
         }
         if let Some(bytes) = self.read_lead(&range) {
@@ -161,13 +182,10 @@ impl SegmentBytes for RemoteBytes {
     fn read(&self, range: Range<u64>) -> Reading<'_> {
         Box::pin(async move {
             self.check_range(&range)?;
-            if let Some(local) = self.pinned.load_full() {
-                match local.read(range.clone()).await {
+            if let Some(copy) = self.find_copy() {
+                match copy.bytes.read(range.clone()).await {
                     Ok(bytes) => return Ok(bytes),
-                    Err(error) => {
-                        tracing::warn!(%error, "a pinned file cannot be read");
-                        self.pinned.store(None);
-                    }
+                    Err(error) => self.fail_copy(&error),
                 }
             }
             if let Some(bytes) = self.read_cached(&range).await {
@@ -179,16 +197,51 @@ impl SegmentBytes for RemoteBytes {
         })
     }
 
-    fn discard_copies(&self) {
-        if self.pinned.swap(None).is_some() {
-            tracing::warn!(file = %self.object.name, "a pinned file is damaged: it is not used any more");
+    fn discard_copies(&self) -> bool {
+        let is_of_copy = self.is_of_copy.load(Ordering::Acquire);
+        if is_of_copy {
+            self.lose_copy("its bytes are damaged");
         }
         *self.lock_lead() = None;
         self.fetcher.cache().discard(self.object.key);
+        is_of_copy
     }
 }
 
 impl RemoteBytes {
+    /// The copy of the file, if it is pinned.
+    fn find_copy(&self) -> Option<Arc<PinnedCopy>> {
+        let copy = self.copy.load_full()?;
+        // Written by every read, it would be taken from one core to another each time.
+        if !self.is_of_copy.load(Ordering::Relaxed) {
+            self.is_of_copy.store(true, Ordering::Release);
+        }
+        Some(copy)
+    }
+
+    /// Reads the copy no more. If the disk is at fault, another copy would fare no better.
+    fn fail_copy(&self, error: &DiskError) {
+        if error.is_of_file() {
+            return self.lose_copy(&error.to_string());
+        }
+        tracing::warn!(%error, "a pinned file cannot be read");
+        self.copy.store(None);
+    }
+
+    /// Reads the copy no more, and removes it, so that it is made anew.
+    fn lose_copy(&self, reason: &str) {
+        let Some(copy) = self.copy.swap(None) else { return };
+        let (name, pinned) = (Arc::clone(&self.object.name), Arc::clone(&self.pinned));
+        tracing::warn!(file = %name, reason, "a pinned copy is not used any more");
+        let remove = move || match copy.folder.remove(&name) {
+            Err(error) if !error.is_missing() => {
+                tracing::warn!(%error, "a pinned copy that is not used cannot be removed");
+            }
+            _ => pinned.are_lost.store(true, Ordering::Release),
+        };
+        drop(self.fetcher.runtime().spawn_blocking(remove));
+    }
+
     fn check_range(&self, range: &Range<u64>) -> Result<(), DiskError> {
         let file_bytes = self.object.file_bytes;
         if range.start <= range.end && range.end <= file_bytes {

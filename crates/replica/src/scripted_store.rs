@@ -45,6 +45,13 @@ pub(crate) enum Step {
     Short,
     /// It has another range.
     Elsewhere,
+    /// So many bytes come each time.
+    Drip {
+        /// How many.
+        bytes: usize,
+        /// How long they take.
+        every: Duration,
+    },
 }
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
@@ -140,6 +147,18 @@ impl ScriptedStore {
                 let short = bytes.slice(..bytes.len() - 1);
                 let payload = stream::once(async move { Ok(short) }).boxed();
                 let payload = GetResultPayload::Stream(payload);
+                let (attributes, extensions) = (Attributes::default(), Extensions::default());
+                Ok(GetResult { payload, meta, range, attributes, extensions })
+            }
+            Step::Drip { bytes, every } => {
+                let meta = answer.meta.clone();
+                let left = answer.bytes().await?;
+                let payload = stream::unfold(left, move |mut left| async move {
+                    sleep(every).await;
+                    let piece = left.split_to(bytes.min(left.len()));
+                    (!piece.is_empty()).then_some((Ok(piece), left))
+                });
+                let payload = GetResultPayload::Stream(payload.boxed());
                 let (attributes, extensions) = (Attributes::default(), Extensions::default());
                 Ok(GetResult { payload, meta, range, attributes, extensions })
             }

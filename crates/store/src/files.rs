@@ -171,10 +171,11 @@ impl SegmentFile {
 
     /// Notes that bytes of it are wrong.
     pub(crate) fn corrupt(&self, cause: segment::Corrupt) -> StoreError {
-        if let Some(open) = self.open.load_full() {
-            open.bytes.discard_copies();
+        let error = StoreError::Segment { file: self.entry.file_name.clone(), cause };
+        if self.open.load_full().is_some_and(|open| open.bytes.discard_copies()) {
+            return self.faults.note_copy(&self.entry.file_name, error);
         }
-        self.unread(StoreError::Segment { file: self.entry.file_name.clone(), cause })
+        self.unread(error)
     }
 
     /// Notes that bytes of it could not be read, or are wrong.
@@ -200,10 +201,11 @@ impl RunFile {
 
     /// Notes that bytes of it are wrong.
     pub(crate) fn corrupt(&self, cause: lookup::CorruptRun) -> StoreError {
-        if let Some(open) = self.open.get() {
-            open.bytes.discard_copies();
+        let error = StoreError::Lookup { file: self.entry.file_name.clone(), cause };
+        if self.open.get().is_some_and(|open| open.bytes.discard_copies()) {
+            return self.faults.note_copy(&self.entry.file_name, error);
         }
-        self.unread(StoreError::Lookup { file: self.entry.file_name.clone(), cause })
+        self.unread(error)
     }
 
     /// Notes that bytes of it could not be read, or are wrong.
@@ -218,10 +220,11 @@ impl RunFile {
 
     /// Notes that bytes of it are wrong.
     pub(crate) fn corrupt_postings(&self, cause: CorruptPostings) -> StoreError {
-        if let Some(open) = self.postings.get() {
-            open.bytes.discard_copies();
+        let error = StoreError::Postings { file: self.entry.file_name.clone(), cause };
+        if self.postings.get().is_some_and(|open| open.bytes.discard_copies()) {
+            return self.faults.note_copy(&self.entry.file_name, error);
         }
-        self.unread(StoreError::Postings { file: self.entry.file_name.clone(), cause })
+        self.unread(error)
     }
 
     /// The run of the log index, opened if it is not.
@@ -314,11 +317,10 @@ async fn open_segment(
     Segment::open(footer, &mut reader.inflater, &reader.page).map_err(corrupt)
 }
 
-/// What was read of a file that is not what it should be is not kept.
-fn discard_if_wrong(bytes: &dyn SegmentBytes, error: &StoreError) {
-    if !matches!(error, StoreError::Disk(_)) {
-        bytes.discard_copies();
-    }
+/// What was read of a file that is not what it should be is not kept. Tells whether it was of a copy: then
+/// the file may be opened anew.
+fn discard_if_wrong(bytes: &dyn SegmentBytes, error: &StoreError) -> bool {
+    !matches!(error, StoreError::Disk(_)) && bytes.discard_copies()
 }
 
 /// Whether a run is the one that the manifest lists.
@@ -366,19 +368,26 @@ impl Files {
     }
 
     async fn open_run(&self, entry: &RunEntry) -> Result<OpenRun, StoreError> {
-        let bytes = self.open_file(&entry.file_name, entry.bytes)?;
-        let run = open_run(entry, &*bytes).await;
-        let run = run.inspect_err(|error| discard_if_wrong(&*bytes, error))?;
+        let (bytes, run) = loop {
+            let bytes = self.open_file(&entry.file_name, entry.bytes)?;
+            match open_run(entry, &*bytes).await {
+                Err(error) if discard_if_wrong(&*bytes, &error) => {}
+                opened => break (bytes, opened?),
+            }
+        };
         let bytes = reside(&self.run_room, bytes).await?;
         let verified = VerifiedBuckets::none_of(run.bucket_count());
         Ok(OpenRun { bytes, run, verified })
     }
 
     async fn open_postings(&self, entry: &RunEntry) -> Result<OpenPostings, StoreError> {
-        let bytes = self.open_file(&entry.file_name, entry.bytes)?;
-        let postings = open_postings(entry, &*bytes).await;
-        let postings = postings.inspect_err(|error| discard_if_wrong(&*bytes, error))?;
-        Ok(OpenPostings { bytes, postings })
+        loop {
+            let bytes = self.open_file(&entry.file_name, entry.bytes)?;
+            match open_postings(entry, &*bytes).await {
+                Err(error) if discard_if_wrong(&*bytes, &error) => {}
+                opened => return Ok(OpenPostings { bytes, postings: opened? }),
+            }
+        }
     }
 
     /// Whether a listed segment can be opened, and is closed again.
@@ -496,10 +505,13 @@ impl Files {
         reader: &mut Reader,
         entry: &SegmentEntry,
     ) -> Result<OpenSegment, StoreError> {
-        let bytes = self.open_file(&entry.file_name, entry.bytes)?;
-        let segment = open_segment(reader, entry, &*bytes).await;
-        let segment = segment.inspect_err(|error| discard_if_wrong(&*bytes, error))?;
-        Ok(OpenSegment { bytes, segment })
+        loop {
+            let bytes = self.open_file(&entry.file_name, entry.bytes)?;
+            match open_segment(reader, entry, &*bytes).await {
+                Err(error) if discard_if_wrong(&*bytes, &error) => {}
+                opened => return Ok(OpenSegment { bytes, segment: opened? }),
+            }
+        }
     }
 
     /// Remembers a segment that was opened, and closes others if there are too many or memory is short. A

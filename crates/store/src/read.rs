@@ -53,8 +53,11 @@ pub trait SegmentBytes: fmt::Debug + Send + Sync {
     fn read(&self, range: Range<u64>) -> Reading<'_>;
 
     /// Some of what was read is wrong: whoever keeps copies of the file's bytes drops them, so that the
-    /// next read gets them anew.
-    fn discard_copies(&self) {}
+    /// next read gets them anew. Tells whether what was read may be of a copy of the whole file that
+    /// nobody reads any more: then nothing is known of the file itself.
+    fn discard_copies(&self) -> bool {
+        false
+    }
 }
 
 /// Who waits for the disk.

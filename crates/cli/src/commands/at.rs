@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use alloy_primitives::hex;
-use anyhow::anyhow;
 use chain::BlockRange;
 use replica::{BucketFault, Published, check};
 use serde_json::{Value, json};
@@ -12,7 +11,8 @@ use store::{Limits, MissingFile, PublishedHistory, RunSubject, Store, View};
 
 use crate::Failure;
 use crate::bucket::{
-    TransferProgress, bucket_failure, bucket_runtime, open_bucket, published_history, read_bucket,
+    TransferProgress, bucket_failure, bucket_runtime, nothing_published, open_bucket,
+    published_history, read_bucket, refuse_unpublished,
 };
 use crate::interrupt::on_interrupt;
 use crate::output::{counted, grouped, note, print_lines};
@@ -37,9 +37,7 @@ pub(crate) fn check_bucket(url: &str) -> Result<(), Failure> {
     }
     let place = bucket.place();
     if report.manifests == 0 && report.faults.is_empty() {
-        return Err(Failure::Work(anyhow!(
-            "{place}: nothing is published here\n  hint: see whether --at is right"
-        )));
+        return Err(nothing_published(&bucket, "--at"));
     }
     for fault in &report.faults {
         eprintln!("error: {place}: {}: {}", fault.object, fault.reason);
@@ -70,6 +68,7 @@ pub(crate) fn check_bucket(url: &str) -> Result<(), Failure> {
 pub(crate) fn stat_bucket(url: &str, is_json: bool) -> Result<(), Failure> {
     let bucket = open_bucket("--at", url)?;
     let published = bucket_runtime()?.block_on(read_bucket(&bucket))?;
+    refuse_unpublished(&bucket, &published)?;
     let view = shown(&published_history(&published))?;
     let facts = BucketFacts::of(&view, &published);
     if is_json {

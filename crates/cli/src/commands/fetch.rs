@@ -94,6 +94,16 @@ fn sources(texts: &[String]) -> Result<Vec<FetchSource>, Failure> {
     texts.iter().enumerate().map(parse).collect()
 }
 
+/// What became of the sources.
+#[derive(Debug, Default)]
+struct SourceTally {
+    count: usize,
+    /// Those that could not be used.
+    left_out: usize,
+    /// Blocks that a source lists and did not give.
+    missing: Vec<BlockRange>,
+}
+
 /// What is to be had, and from whom.
 struct FetchWork<'a> {
     args: &'a FetchArgs,
@@ -121,8 +131,14 @@ impl FetchWork<'_> {
                 FetchSource::Web(mirror, text) => {
                     match stop.or_stopped(runtime, find_bucket(&text)) {
                         None => return Err(stop.failure()),
-                        Some(Some(bucket)) => buckets.push(bucket),
-                        Some(None) => mirrors.push(mirror),
+                        Some(Ok(Some(bucket))) => buckets.push(bucket),
+                        Some(Ok(None)) => mirrors.push(mirror),
+                        Some(Err(error)) => {
+                            self.progress.say(&format!(
+                                "warning: {error}\n  it is asked for archives instead"
+                            ));
+                            mirrors.push(mirror);
+                        }
                     }
                 }
             }
@@ -144,34 +160,71 @@ impl FetchWork<'_> {
                 "--keep: archives are kept there; of a published bucket there are none"
             )));
         }
-        let last = buckets.len().saturating_add(usize::from(!mirrors.is_empty()));
-        let mut refused = Vec::new();
-        for (bucket, number) in buckets.iter().zip(1..) {
-            match self.take_bucket(bucket, runtime, stop) {
-                Ok(own) => refused.extend(own),
-                Err(Failure::Work(error) | Failure::Usage(error)) if number < last => {
-                    self.progress
-                        .say(&format!("error: {error:#}\n  going on with the next --from"));
-                }
-                Err(failure) => return Err(failure),
-            }
+        // All mirrors of archives are one source: each file comes from whoever has it.
+        let count = buckets.len().saturating_add(usize::from(!mirrors.is_empty()));
+        let mut sources = SourceTally { count, ..SourceTally::default() };
+        for bucket in &buckets {
+            let taken = self.take_bucket(bucket, &mut sources.missing, runtime, stop);
+            self.use_source(taken, &mut sources)?;
         }
         if !mirrors.is_empty() {
-            self.take_archives(mirrors, runtime, stop)?;
+            let listed = self.list_archives(mirrors, runtime, stop);
+            if let Some((mirrors, files)) = self.use_source(listed, &mut sources)? {
+                self.take_archives(mirrors, files, runtime, stop)?;
+            }
         }
+        self.judge(sources)
+    }
+
+    /// Goes on without a source that cannot be used, unless it is the only one.
+    fn use_source<T>(
+        &self,
+        used: Result<T, Failure>,
+        sources: &mut SourceTally,
+    ) -> Result<Option<T>, Failure> {
+        match used {
+            Err(Failure::Work(error) | Failure::Usage(error)) if sources.count > 1 => {
+                sources.left_out = sources.left_out.saturating_add(1);
+                self.progress.say(&format!("warning: {error:#}\n  this --from is left out"));
+                Ok(None)
+            }
+            used => used.map(Some),
+        }
+    }
+
+    /// Whether all is held that was to be had, whoever had it and in whichever order they were named. What a
+    /// source would have that could not be asked, nobody knows: only wanted blocks are missed then.
+    fn judge(&self, mut sources: SourceTally) -> Result<(), Failure> {
+        if sources.left_out > 0 && sources.left_out == sources.count {
+            return Err(Failure::Work(anyhow!("no --from could be used")));
+        }
+        let wanted = self.args.selection.blocks.filter(|_| sources.left_out > 0);
+        sources.missing.extend(wanted);
         // What one had not, or had false, another may have had.
         let held = DataFolder::find(self.path)?.map(|folder| folder.store.view());
         let held = held.as_ref().map_or(&[][..], |view| view.coverage());
-        let left = subtract(&join_ranges(refused), held);
-        if left.is_empty() { Ok(()) } else { Err(Failure::Told) }
+        let left = subtract(&join_ranges(sources.missing), held);
+        if left.is_empty() {
+            return Ok(());
+        }
+        if sources.left_out == 0 {
+            return Err(Failure::Told);
+        }
+        let left: Vec<String> = left.iter().map(ToString::to_string).collect();
+        Err(Failure::Work(anyhow!(
+            "blocks {} are not held, and a --from was left out\n  hint: run the same command again when \
+             it can be used, or give another one; what was taken stays",
+            left.join(", ")
+        )))
     }
 
-    fn take_archives(
+    /// The wanted files that mirrors list.
+    fn list_archives(
         &self,
         urls: Vec<MirrorUrl>,
         runtime: &Runtime,
         stop: &FetchStopSignal,
-    ) -> Result<(), Failure> {
+    ) -> Result<(Arc<Mirrors>, Vec<MirrorFile>), Failure> {
         let limits = FetchLimits {
             file_bytes_max: u64::try_from(self.args.file_bytes_max).unwrap_or(u64::MAX),
             patience: self.args.patience,
@@ -182,7 +235,16 @@ impl FetchWork<'_> {
         let Some(files) = runtime.block_on(self.list(&mirrors, stop))? else {
             return Err(stop.failure());
         };
-        let files = self.choose(files)?;
+        Ok((mirrors, self.choose(files)?))
+    }
+
+    fn take_archives(
+        &self,
+        mirrors: Arc<Mirrors>,
+        files: Vec<MirrorFile>,
+        runtime: &Runtime,
+        stop: &FetchStopSignal,
+    ) -> Result<(), Failure> {
         let names: Vec<PathBuf> = files.iter().map(|file| PathBuf::from(&file.name)).collect();
         let settings = settings(&self.args.selection, &self.args.work);
         let opened = open_import(self.path, &self.args.chain, &names, &settings)?;

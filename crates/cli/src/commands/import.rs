@@ -2,6 +2,7 @@
 
 pub(crate) mod report;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -90,10 +91,13 @@ pub(crate) fn open_import(
 ) -> Result<OpenedImport, Failure> {
     let choose =
         |held: Option<&Store>| chain_choice::folder_chain_of_files(chain_args, held, files);
-    open_import_as(path, chain_args, settings, choose)
+    let opened = open_import_as(path, chain_args, settings, choose)?;
+    warn_of_unaccounted(&opened.writer, &BTreeSet::new());
+    Ok(opened)
 }
 
-/// Opens the data folder at `path` for blocks of the chain that `choose` names beside what is held.
+/// Opens the data folder at `path` for blocks of the chain that `choose` names beside what is held. Segments
+/// that nobody accounts for are left to the caller to tell, who may adopt them.
 pub(crate) fn open_import_as(
     path: &Path,
     chain_args: &ChainArgs,
@@ -109,7 +113,7 @@ pub(crate) fn open_import_as(
     }
     let folder = DataFolder::create(path)?;
     folder.store.read_head(chain.spec().clone()).map_err(|error| to_failure(&error))?;
-    let mut writer = open_writer(&folder, chain.spec().clone())?;
+    let mut writer = open_silent_writer(&folder, chain.spec().clone())?;
     refuse_false_anchors(&writer.view(), &anchors)?;
     // One that is damaged is not put back.
     let genesis_before = folder.store.read_genesis().unwrap_or_default();
@@ -122,12 +126,20 @@ pub(crate) fn open_import_as(
 
 /// The folder's writer. Segments that nobody accounts for are told, and stay.
 pub(crate) fn open_writer(folder: &DataFolder, spec: ChainSpec) -> Result<Writer, Failure> {
-    let writer =
-        Writer::open(Arc::clone(&folder.store), spec).map_err(|error| to_failure(&error))?;
-    for name in writer.unaccounted() {
+    let writer = open_silent_writer(folder, spec)?;
+    warn_of_unaccounted(&writer, &BTreeSet::new());
+    Ok(writer)
+}
+
+fn open_silent_writer(folder: &DataFolder, spec: ChainSpec) -> Result<Writer, Failure> {
+    Writer::open(Arc::clone(&folder.store), spec).map_err(|error| to_failure(&error))
+}
+
+/// Tells of segments in the folder that nobody accounts for, but for those that are adopted.
+pub(crate) fn warn_of_unaccounted(writer: &Writer, adopted: &BTreeSet<String>) {
+    for name in writer.unaccounted().iter().filter(|name| !adopted.contains(*name)) {
         eprintln!("warning: {}", unlisted_segment(name));
     }
-    Ok(writer)
 }
 
 /// Merges the slots that an earlier command completed and left in pieces. One that cannot be merged

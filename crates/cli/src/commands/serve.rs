@@ -125,7 +125,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
 }
 
 /// The folder beside a source, and the chain that both are of. Without one of its own, a server has one
-/// in its cache, for what it follows.
+/// in its cache, for what it follows, and none if it follows nothing.
 fn source_folder(
     args: &ServeArgs,
     source: &BucketSource,
@@ -152,7 +152,12 @@ fn source_folder(
             source.place()
         )));
     }
-    Ok((DataFolder::create(&path)?, chain))
+    // What an earlier process followed is served on.
+    let has_files = found.is_some_and(|it| it.disk.list().map_or(true, |names| !names.is_empty()));
+    let is_kept = follows || args.data.data_dir.is_some() || has_files;
+    let folder =
+        if is_kept { DataFolder::create(&path)? } else { DataFolder::without_files(&path)? };
+    Ok((folder, chain))
 }
 
 /// A server that has nothing to answer and nobody who brings it anything is a mistake.

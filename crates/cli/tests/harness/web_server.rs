@@ -22,6 +22,8 @@ pub(crate) struct WebServer {
 struct ShownFolder {
     path: PathBuf,
     is_away: AtomicBool,
+    /// Whether files come whole, whatever was asked for.
+    is_without_ranges: AtomicBool,
     requests: AtomicUsize,
 }
 
@@ -29,8 +31,12 @@ impl WebServer {
     pub(crate) fn of(folder: &Path) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (is_away, requests) = (AtomicBool::new(false), AtomicUsize::new(0));
-        let shown = Arc::new(ShownFolder { path: folder.to_owned(), is_away, requests });
+        let shown = Arc::new(ShownFolder {
+            path: folder.to_owned(),
+            is_away: AtomicBool::new(false),
+            is_without_ranges: AtomicBool::new(false),
+            requests: AtomicUsize::new(0),
+        });
         let kept = Arc::clone(&shown);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -45,6 +51,11 @@ impl WebServer {
     /// From here on whoever asks is left without an answer, or gets one again.
     pub(crate) fn set_away(&self, is_away: bool) {
         self.shown.is_away.store(is_away, Ordering::SeqCst);
+    }
+
+    /// From here on it answers no requests for ranges.
+    pub(crate) fn ignore_ranges(&self) {
+        self.shown.is_without_ranges.store(true, Ordering::SeqCst);
     }
 
     /// How many requests came.
@@ -75,6 +86,7 @@ impl ShownFolder {
             let gone = "HTTP/1.1 404 X\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
             return stream.write_all(gone.as_bytes()).ok();
         };
+        let asked = asked.filter(|_| !self.is_without_ranges.load(Ordering::SeqCst));
         let range = asked.and_then(|asked| parse_range(&asked, file.len()));
         let (status, told) = match &range {
             None => (200, String::new()),

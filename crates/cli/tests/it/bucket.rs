@@ -705,6 +705,54 @@ fn pinned_lookups_are_read_from_their_copies() {
     check_answers(&reader, 5);
 }
 
+/// Seen: a server was not ready for an hour because of a copy that it did not read any more.
+#[test]
+fn a_damaged_pinned_copy_is_made_anew_and_is_no_fault_of_the_bucket() {
+    let bucket = TestBucket::of(&[whole()]);
+    let (published, pinned) = (bucket.path().join("files"), bucket.beside("cache/pinned"));
+    let is_filled = || {
+        let mut published = files(&published).into_iter();
+        published.all(|(name, bytes)| fs::read(pinned.join(name)).is_ok_and(|it| it == bytes))
+    };
+    let reader = bucket.reader(&["--pin", "all"]);
+    wait_until(is_filled);
+    let damage = |from_end: usize| {
+        for name in names(&pinned, ".segment") {
+            let mut bytes = fs::read(pinned.join(&name)).unwrap();
+            let end = bytes.len() - from_end;
+            bytes[end - 1000..end].fill(0x55);
+            fs::write(pinned.join(name), bytes).unwrap();
+        }
+    };
+    // Its pages, while it runs.
+    let lengths = names(&pinned, ".segment");
+    let lengths = lengths.iter().map(|name| fs::read(pinned.join(name)).unwrap().len());
+    damage(lengths.min().unwrap() / 2);
+    check_answers(&reader, 1);
+    assert_eq!(reader.get("/readyz").status, 200);
+    wait_until(is_filled);
+    assert_eq!(reader.stop(), Some(0));
+    // And its end, while none does.
+    damage(0);
+    let reader = bucket.reader(&["--pin", "all"]);
+    check_answers(&reader, 1);
+    assert_eq!(reader.get("/readyz").status, 200);
+    wait_until(is_filled);
+}
+
+/// Seen: it was not ready for good, for want of a folder that it had made for nothing.
+#[test]
+fn a_reader_does_without_the_cache_folder_that_somebody_removes() {
+    let bucket = TestBucket::of(&[whole()]);
+    let reader = bucket.reader(&[]);
+    check_answers(&reader, 5);
+    assert!(!bucket.beside("cache/data").exists());
+    fs::remove_dir_all(bucket.beside("cache")).unwrap();
+    check_answers(&reader, 1);
+    let answer = reader.get("/readyz");
+    assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+}
+
 /// Seen: two servers wrote into one half of a copy, which then got the name of a whole one.
 #[test]
 fn one_server_at_a_time_copies_ahead_into_a_cache_folder() {
@@ -882,6 +930,21 @@ fn a_source_that_goes_away_is_told_and_taken_up_again() {
     wait_until(|| source_page(&reader)["trouble"].is_null());
     wait_until(|| refused_code(&reader, 590).is_none());
     check_answers(&reader, 3);
+}
+
+/// Seen: the log advised to check and to publish, and nothing was wrong there.
+#[test]
+fn a_source_that_answers_no_ranges_is_told_as_such() {
+    let bucket = TestBucket::of(&[whole()]);
+    let server = WebServer::of(bucket.folder.path());
+    server.ignore_ranges();
+    let (url, cache) = (format!("{}/bucket", server.url), bucket.beside("cache"));
+    let args = ["--source", &url, "--cache-dir", text(&cache)];
+    let (reader, log) = Served::start_logged(&low(), &args);
+    assert_eq!(refused_code(&reader, 590), Some(-32603));
+    let said = log.iter().find(|line| line.contains("a published object")).unwrap();
+    assert!(said.contains("answers requests for ranges"), "{said}");
+    assert!(!said.contains("quipu publish"), "{said}");
 }
 
 #[test]
@@ -1254,7 +1317,8 @@ fn a_segment_that_nothing_lists_is_adopted_if_it_is_the_published_one_and_stays_
     fs::copy(&upper, place(&upper)).unwrap();
     fs::remove_file(&middle).unwrap();
     let wanted = ["--digest-only", "--blocks", "256..511"];
-    fetch(&data, &[&bucket.url()], &wanted).ends_with(1);
+    let ran = fetch(&data, &[&bucket.url()], &wanted).ends_with(1);
+    assert_eq!(ran.err.matches("is neither read nor removed").count(), 2, "{}", ran.err);
     assert_eq!(statuses(&data), [(0, 255, "digest only".to_owned())]);
     assert!(fs::read(place(&middle)).unwrap() == damaged);
     assert!(fs::read(place(&upper)).unwrap() == fs::read(&upper).unwrap());
@@ -1266,8 +1330,82 @@ fn a_segment_that_nothing_lists_is_adopted_if_it_is_the_published_one_and_stays_
     assert!(place(&upper).exists());
     let ran = fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
     assert!(ran.out.contains("downloaded: 0 bytes"), "{}", ran.out);
+    // Seen: what is adopted was warned of.
+    assert!(!ran.err.contains("is neither read nor removed"), "{}", ran.err);
     quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
     assert_eq!(history_of(&data), history_of(&whole()));
+}
+
+/// Seen: 0 or 1, by which of two addresses was named first.
+#[test]
+fn the_order_of_addresses_does_not_decide_how_a_fetch_ends() {
+    let (bucket, part) = (TestBucket::of(&[whole()]), TestBucket::of(&[low()]));
+    let absent = |name: &str| format!("file://{}", text(&bucket.beside(name)));
+    let cases = [
+        ([bucket.url(), absent("gone")], "0..599", 0, "this --from is left out"),
+        // Nobody knows what the other one has.
+        ([part.url(), absent("gone")], "0..255", 0, "this --from is left out"),
+        ([part.url(), absent("gone")], "0..599", 1, "blocks 256..599 are not held"),
+        ([absent("gone"), absent("lost")], "0..599", 1, "no --from could be used"),
+    ];
+    for (case, (mut from, blocks, code, said)) in cases.into_iter().enumerate() {
+        for order in ["one", "other"] {
+            for proof in [None, Some("--digest-only")] {
+                let data = bucket.beside(&format!("{case}-{order}{}", proof.unwrap_or_default()));
+                let wanted: Vec<&str> = ["--blocks", blocks].into_iter().chain(proof).collect();
+                let ran = fetch(&data, &[&from[0], &from[1]], &wanted).ends_with(code);
+                assert!(ran.err.contains(said), "{from:?}: {}", ran.err);
+            }
+            from.reverse();
+        }
+    }
+    // One alone is told as what it is.
+    let ran = fetch(&bucket.beside("data"), &[&absent("gone")], &[]).ends_with(1);
+    assert!(ran.err.contains("error: ") && !ran.err.contains("left out"), "{}", ran.err);
+}
+
+/// Seen: an address that was mistyped ended with 0, as if all was well there.
+#[test]
+fn a_bucket_that_is_not_there_is_refused_by_every_command() {
+    let bucket = TestBucket::new();
+    for command in ["stat", "check", "merge", "prune"] {
+        let ran = bucket.at(command, &[]).ends_with(1);
+        for said in ["nothing is published here", "hint: see whether --at is right"] {
+            assert!(ran.err.contains(said), "{command}: {}", ran.err);
+        }
+    }
+    assert!(!bucket.path().exists());
+    // Seen: with a variable that was not set, all went into the root of the machine.
+    let ran = quipu(&["publish", "--data-dir", text(&whole()), "--to", "file:"]).ends_with(2);
+    assert!(ran.err.contains("no folder is named"), "{}", ran.err);
+}
+
+#[test]
+fn an_index_that_is_damaged_is_named_by_a_fetch() {
+    let bucket = TestBucket::of(&[whole()]);
+    fs::write(bucket.path().join("manifests/index"), "quipu index 1\n").unwrap();
+    let server = WebServer::of(bucket.folder.path());
+    let url = format!("{}/bucket", server.url);
+    for args in [&[][..], &["--digest-only"]] {
+        let ran = fetch(&bucket.beside("data"), &[&url], args).ends_with(1);
+        assert!(ran.err.contains("manifests/index: "), "{}", ran.err);
+    }
+}
+
+/// The archive is right, and nothing of it was held against what is held.
+#[test]
+fn an_import_over_unproven_blocks_says_that_they_are() {
+    let bucket = TestBucket::of(&[whole()]);
+    let data = bucket.beside("data");
+    fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
+    let archives = archive(&FOLDER.join("archives"));
+    let import = ["import", "--data-dir", text(&data), text(&archives)];
+    let ran = quipu(&import).ends_with(0);
+    let said = "digest only: blocks 0..599, which are held and nobody has proven here";
+    assert!(ran.out.contains("1 held already") && ran.out.contains(said), "{}", ran.out);
+    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
+    let ran = quipu(&import).ends_with(0);
+    assert!(!ran.out.contains("digest only"), "{}", ran.out);
 }
 
 /// Seen: a run that was gone was told as if its blocks were missing.

@@ -45,6 +45,18 @@ pub enum BucketError {
         /// How long it was waited for.
         timeout: Duration,
     },
+    /// The store sends so little that it would never end.
+    #[error("{place}: {operation}: only {bytes} bytes within {} s", timeout.as_secs_f64())]
+    TooSlow {
+        /// The bucket and the object.
+        place: String,
+        /// What was to be done.
+        operation: &'static str,
+        /// What came.
+        bytes: u64,
+        /// How long it was waited for.
+        timeout: Duration,
+    },
     /// There is no such object.
     #[error("{place}: {operation}: there is no such object")]
     Missing {
@@ -92,8 +104,8 @@ pub enum BucketError {
     /// More manifests and retractions than are read of one bucket.
     #[error(
         "{place}: more than {max} {what} are listed, and no more are read; quipu merge and quipu prune with \
-         --at URL take up to {UPKEEP_FACTOR} times as many and leave those that are needed; if there are more, \
-         remove them by hand and see who may write there"
+         --at URL take up to {UPKEEP_FACTOR} times as many and leave the manifests that are needed, and all \
+         retractions; if there are more, remove them by hand and see who may write there"
     )]
     TooMany {
         /// The bucket and the folder.
@@ -137,6 +149,7 @@ impl BucketError {
             Self::Url { url, .. } => url,
             Self::Failed { place, .. }
             | Self::TimedOut { place, .. }
+            | Self::TooSlow { place, .. }
             | Self::Missing { place, .. }
             | Self::NotAFile { place, .. }
             | Self::Torn { place, .. }
@@ -160,7 +173,10 @@ impl BucketError {
     pub fn may_pass(&self) -> bool {
         matches!(
             self,
-            Self::Failed { is_passing: true, .. } | Self::TimedOut { .. } | Self::Torn { .. }
+            Self::Failed { is_passing: true, .. }
+                | Self::TimedOut { .. }
+                | Self::TooSlow { .. }
+                | Self::Torn { .. }
         )
     }
 

@@ -4,6 +4,7 @@
 //! TLS uses.
 //! Never knows: what the bucket holds.
 
+use std::error::Error as StdError;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,19 +31,24 @@ impl Bucket {
         let shown = || shown_url(url);
         let refused = |reason: String| BucketError::Url { url: shown(), reason };
         let parsed = Url::parse(url).map_err(|error| refused(error.to_string()))?;
-        let (scheme, prefix) = ObjectStoreScheme::parse(&parsed).map_err(|_| {
-            refused(format!(
-                "{} is not the scheme of a bucket; write s3, gs, az, file or, of a web server, https",
-                parsed.scheme()
-            ))
-        })?;
+        let (scheme, prefix) = ObjectStoreScheme::parse(&parsed)
+            .map_err(|error| refused(refusal_of(&parsed, &error)))?;
         // Libraries put the whole address into their errors. In those of Azure a container is before the @.
         let has_name = !parsed.username().is_empty() && scheme == ObjectStoreScheme::Http;
         if has_name || parsed.password().is_some() {
             let reason = "names and passwords are not taken from a URL".to_owned();
             return Err(refused(reason));
         }
+        if parsed.query().is_some() || parsed.fragment().is_some() {
+            let reason =
+                "what follows a ? or a # has no meaning in the URL of a bucket; leave it out";
+            return Err(refused(reason.to_owned()));
+        }
         let is_folder = scheme == ObjectStoreScheme::Local;
+        if is_folder && prefix.as_ref().is_empty() {
+            let reason = "no folder is named: write file:///folder".to_owned();
+            return Err(refused(reason));
+        }
         let folder = is_folder.then(|| FolderStore::new(settings.is_synced));
         install_cryptography();
         let store = store_of(&scheme, &parsed, &settings);
@@ -50,6 +56,27 @@ impl Bucket {
         let bucket = Self { folder, ..Self::of_store(store, prefix, &shown(), settings) };
         let is_web_server = scheme == ObjectStoreScheme::Http;
         Ok(if is_web_server { bucket.as_web_server() } else { bucket })
+    }
+}
+
+/// Why a URL is not that of a bucket.
+fn refusal_of(url: &Url, error: &dyn StdError) -> String {
+    let scheme = url.scheme();
+    match (scheme, url.has_host()) {
+        ("file", true) => {
+            "a folder of this machine has no host: write file:///folder, with three slashes"
+                .to_owned()
+        }
+        ("s3" | "s3a" | "gs" | "az" | "adl" | "azure" | "abfs" | "abfss", false) => {
+            format!("no bucket is named: write {scheme}://bucket/prefix")
+        }
+        ("file" | "memory" | "http" | "https", _)
+        | ("s3" | "s3a" | "gs" | "az" | "adl" | "azure" | "abfs" | "abfss", true) => {
+            whole_cause(error)
+        }
+        _ => format!(
+            "{scheme} is not the scheme of a bucket; write s3, gs, az, file or, of a web server, https"
+        ),
     }
 }
 
@@ -146,7 +173,7 @@ mod tests {
         for (url, place, file) in [
             ("file:///srv/history", "file:///srv/history", "srv/history/files/a"),
             ("memory:///", "memory:", "files/a"),
-            ("https://mirror.example/eth?key=secret", "https://mirror.example/eth", "eth/files/a"),
+            ("https://mirror.example/eth", "https://mirror.example/eth", "eth/files/a"),
             ("http://127.0.0.1:8080/", "http://127.0.0.1:8080", "files/a"),
         ] {
             let bucket = open(url).unwrap();
@@ -160,7 +187,18 @@ mod tests {
             ("https://me:secret@mirror.example/eth", "passwords are not taken from a URL"),
             ("https://me@mirror.example/eth", "passwords are not taken from a URL"),
             ("history", "relative URL without a base"),
-            ("s3://", "is not the scheme"),
+            ("s3://", "no bucket is named: write s3://bucket/prefix"),
+            ("file:", "no folder is named"),
+            ("file://", "no folder is named"),
+            ("file:///", "no folder is named"),
+            ("file:///srv/..", "no folder is named"),
+            ("file://host/history", "has no host: write file:///folder"),
+            ("file:///srv/%00", "srv/\0"),
+            ("s3://bucket/%00", "\0"),
+            ("memory://host/", "memory://host"),
+            ("file:///srv/history?key=secret", "what follows a ? or a #"),
+            ("https://mirror.example/eth?key=secret", "what follows a ? or a #"),
+            ("s3://bucket/eth#secret", "what follows a ? or a #"),
         ] {
             let refused = open(url).unwrap_err().to_string();
             assert!(refused.contains(said) && !refused.contains("secret"), "{url}: {refused}");

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 
-use store::disk::{Disk as _, Folder};
+use store::disk::Folder;
 use store::read::{block_on, fetch};
 
 use super::*;
@@ -270,13 +270,13 @@ async fn bytes_that_turned_out_wrong_are_fetched_anew() {
 #[tokio::test]
 async fn a_pinned_file_is_read_locally_also_where_it_is_open_already() {
     let folder = tempfile::tempdir().unwrap();
-    let disk = Folder::open(folder.path()).unwrap();
+    let disk: Arc<dyn Disk> = Arc::new(Folder::open(folder.path()).unwrap());
     disk.write(RUN, &content(RUN_BYTES)).unwrap();
     let fixture = Fixture::new(&in_memory()).await;
     let file = fixture.open(RUN, RUN_BYTES);
     read(&*file, 5000..6000).await;
     assert_eq!(fixture.store.take_ranges().len(), 1);
-    fixture.files.pin(RUN, disk.open(RUN).unwrap());
+    fixture.files.pin(RUN, &disk).unwrap();
     read(&*file, 7000..8000).await;
     read(&*fixture.open(RUN, RUN_BYTES), RUN_BYTES - 44..RUN_BYTES).await;
     assert_eq!(fixture.store.take_ranges(), []);
@@ -284,4 +284,30 @@ async fn a_pinned_file_is_read_locally_also_where_it_is_open_already() {
     std::fs::write(folder.path().join(RUN), b"short").unwrap();
     read(&*file, 7000..8000).await;
     assert_eq!(fixture.store.take_ranges(), [7000..8000]);
+}
+
+/// Seen: a damaged copy stayed, was taken up by the next process, and its fault was told of the object.
+#[tokio::test]
+async fn a_damaged_copy_is_removed_and_says_nothing_of_the_object() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk: Arc<dyn Disk> = Arc::new(Folder::open(folder.path()).unwrap());
+    disk.write(RUN, &content(RUN_BYTES)).unwrap();
+    let fixture = Fixture::new(&in_memory()).await;
+    fixture.files.pin(RUN, &disk).unwrap();
+    // Both readers have read the copy when one finds it damaged.
+    let open = || fixture.open(RUN, RUN_BYTES);
+    let (one, other) = (open(), open());
+    read(&*one, 5000..6000).await;
+    read(&*other, 5000..6000).await;
+    assert!(!fixture.files.take_lost_copies());
+    assert!(one.discard_copies() && other.discard_copies());
+    while !fixture.files.take_lost_copies() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(disk.list().unwrap(), [""; 0]);
+    // Whoever opens it now reads the object, and what is wrong there is its own fault.
+    let next = open();
+    read(&*next, 5000..6000).await;
+    assert!(!next.discard_copies());
+    assert!(!fixture.files.take_lost_copies());
 }

@@ -17,6 +17,8 @@ const DISK_LOOKS: u32 = 60;
 /// How much of a file cannot be read; the worse, the higher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FaultKind {
+    /// Nothing of the file itself: a copy of it was wrong, which nobody reads any more.
+    Copy,
     /// The disk failed.
     Disk,
     /// Some of its bytes are wrong.
@@ -70,6 +72,13 @@ impl Faults {
         self.note(file_name, error, FaultKind::Part, version);
     }
 
+    /// Bytes were wrong that were of a copy, which is discarded: whoever reads the file next has it opened
+    /// anew, and this is no fault of it.
+    pub(super) fn note_copy(&self, file_name: &str, error: StoreError) -> StoreError {
+        self.note(file_name, &error, FaultKind::Copy, None);
+        error
+    }
+
     fn note(
         &self,
         file_name: &str,
@@ -101,9 +110,11 @@ impl Faults {
         new.collect()
     }
 
-    /// All that is noted.
+    /// All that is noted of files themselves.
     pub(crate) fn all(&self) -> BTreeMap<String, NotedFault> {
-        self.lock().clone()
+        let mut faults = self.lock().clone();
+        faults.retain(|_, fault| fault.kind != FaultKind::Copy);
+        faults
     }
 
     /// The files that views do without, with the reasons.

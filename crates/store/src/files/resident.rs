@@ -97,8 +97,8 @@ impl SegmentBytes for Resident {
         self.file.read(range)
     }
 
-    fn discard_copies(&self) {
-        self.file.discard_copies();
+    fn discard_copies(&self) -> bool {
+        self.file.discard_copies()
     }
 }
 

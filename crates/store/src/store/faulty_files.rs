@@ -25,6 +25,9 @@ pub struct FileFault {
     pub is_of_log_index: bool,
     /// Whether it is published, and not in the folder.
     pub is_far: bool,
+    /// Whether it could not be reached: the disk failed, or where it is published. Nothing is known of
+    /// the file itself.
+    pub is_unreached: bool,
 }
 
 impl Store {
@@ -99,9 +102,14 @@ impl Store {
                 continue;
             }
             let version = self.disk.version(&file_name).ok();
-            if fault.kind == FaultKind::Part && fault.version.is_some() && fault.version != version
-            {
-                // Another file has taken its place since it was opened: nothing is known of that one.
+            let is_of_another = match fault.kind {
+                FaultKind::Copy => true,
+                // Another file has taken its place since it was opened.
+                FaultKind::Part => fault.version.is_some() && fault.version != version,
+                FaultKind::Disk | FaultKind::Whole => false,
+            };
+            if is_of_another {
+                // Nothing is known of the file that is read next.
                 faults.forget(&file_name);
             } else {
                 faults.set_version(&file_name, version);
@@ -141,7 +149,7 @@ impl Store {
             // Of one that could be opened only a read tells whether it is well now.
             let tried = match fault.kind {
                 FaultKind::Whole => try_open(&view, &file_name),
-                FaultKind::Part | FaultKind::Disk => Ok(()),
+                FaultKind::Part | FaultKind::Disk | FaultKind::Copy => Ok(()),
             };
             match tried {
                 Ok(()) => {
@@ -174,7 +182,7 @@ impl Store {
                 continue;
             }
             let is_well = match fault.kind {
-                FaultKind::Disk => true,
+                FaultKind::Disk | FaultKind::Copy => true,
                 FaultKind::Part => faults.pass(&file_name),
                 FaultKind::Whole => try_open(&view, &file_name).is_ok(),
             };
@@ -208,6 +216,7 @@ impl Store {
                 text,
                 is_of_log_index: false,
                 is_far: true,
+                is_unreached: false,
             });
         }
         for (file_name, fault) in view.files().faults().all() {
@@ -224,13 +233,14 @@ impl Store {
                 (FaultKind::Whole, None) => {
                     format!("hashes that only {file_name} tells are not found: {reason}")
                 }
-                (FaultKind::Part | FaultKind::Disk, _) => {
+                (FaultKind::Part | FaultKind::Disk | FaultKind::Copy, _) => {
                     format!("some of {file_name} cannot be read: {reason}")
                 }
             };
             let is_of_log_index = is_of_logs(&file_name);
             let is_far = !view.lists_itself(&file_name);
-            found.push(FileFault { file_name, text, is_of_log_index, is_far });
+            let is_unreached = fault.kind == FaultKind::Disk;
+            found.push(FileFault { file_name, text, is_of_log_index, is_far, is_unreached });
         }
         found
     }

@@ -25,7 +25,7 @@ use super::progress::FetchProgress;
 use super::stop::FetchStopSignal;
 use crate::Failure;
 use crate::commands::import::report::is_of_folder;
-use crate::commands::import::to_failure;
+use crate::commands::import::{to_failure, warn_of_unaccounted};
 use crate::output::counted;
 
 /// Segments that become live together, because one run of each lookup is of all of them.
@@ -77,6 +77,7 @@ impl BucketHistory<'_> {
     ) -> Result<TakenUnits, Failure> {
         let batches = self.plan_adoption(into.writer, settings);
         self.find_stranded(&mut into, &batches)?;
+        warn_of_unaccounted(into.writer, &into.stranded);
         progress.expect(batches.iter().map(AdoptionBatch::block_count).sum());
         let is_to_come = |name: &&str| !into.stranded.contains(*name);
         let files: Vec<Vec<SealedFile>> = batches

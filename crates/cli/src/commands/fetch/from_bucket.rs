@@ -15,8 +15,8 @@ use ingest::fetch::WORK_FOLDER_NAME;
 use ingest::folder_chain::{FolderChain, NamedChain};
 use ingest::import::{ImportError, ImportSettings, PublishedImporter, Unit};
 use replica::{
-    Bucket, BucketFault, BucketSettings, CopiedFiles, CopyError, CopyOutcome, FileKind, Published,
-    SealedFile, copy_ahead, listed_files,
+    Bucket, BucketError, BucketFault, BucketSettings, CopiedFiles, CopyError, CopyOutcome,
+    FileKind, Published, SealedFile, copy_ahead, listed_files, read_published,
 };
 use store::disk::{Disk, EmptyDisk, Folder};
 use store::layout::{join_ranges, overlap, subtract};
@@ -29,10 +29,12 @@ use super::FetchWork;
 use super::progress::FetchProgress;
 use super::stop::FetchStopSignal;
 use crate::Failure;
-use crate::bucket::{bucket_failure, published_history, read_bucket};
+use crate::bucket::{bucket_failure, nothing_published, published_history, read_bucket};
 use crate::chain_choice;
 use crate::commands::import::report::{Tally, imported_line, is_of_folder};
-use crate::commands::import::{OpenedImport, open_import_as, resume_merges, settings, to_failure};
+use crate::commands::import::{
+    OpenedImport, open_import_as, resume_merges, settings, to_failure, warn_of_unaccounted,
+};
 use crate::output::{counted, grouped, note, print_lines};
 
 /// Below the data folder: copies of segments until their blocks are held.
@@ -41,13 +43,19 @@ const COPIES_FOLDER: &str = "segments";
 const COPY_ENDINGS: [&str; 3] = [".segment", ".run", ".partial"];
 
 /// The bucket at an address of the web, if one is published there. Anything else may be a mirror of
-/// archives, which says why it cannot be read.
-pub(super) async fn find_bucket(url: &str) -> Option<Bucket> {
+/// archives, which says why it cannot be read; an error is of an index that is there and cannot be used.
+pub(super) async fn find_bucket(url: &str) -> Result<Option<Bucket>, BucketError> {
     let settings = BucketSettings { retries: 1, ..BucketSettings::default() };
-    let bucket = Bucket::open(url, settings).ok()?;
-    let published = read_bucket(&bucket).await.ok()?;
+    let Ok(bucket) = Bucket::open(url, settings) else { return Ok(None) };
+    let published = match read_published(&bucket, &Published::default()).await {
+        Ok(published) => published,
+        Err(error @ (BucketError::Damaged { .. } | BucketError::TooMany { .. })) => {
+            return Err(error);
+        }
+        Err(_) => return Ok(None),
+    };
     let is_something = !published.manifests.is_empty() || !published.faults.is_empty();
-    is_something.then(|| Bucket::open(url, BucketSettings::default()).ok()).flatten()
+    Ok(is_something.then(|| Bucket::open(url, BucketSettings::default()).ok()).flatten())
 }
 
 /// What is published, and where its files come.
@@ -86,20 +94,21 @@ impl TakenUnits {
 }
 
 impl FetchWork<'_> {
-    /// Takes what is published in a bucket and missing here; gives the blocks that could not be taken, which
-    /// is told.
+    /// Takes what is published in a bucket and missing here; adds the blocks to `missing` that could not be
+    /// taken, which is told.
     pub(super) fn take_bucket(
         &self,
         bucket: &Bucket,
+        missing: &mut Vec<BlockRange>,
         runtime: &Runtime,
         stop: &FetchStopSignal,
-    ) -> Result<Vec<BlockRange>, Failure> {
+    ) -> Result<(), Failure> {
         let Some(published) = stop.or_stopped(runtime, read_bucket(bucket)) else {
             return Err(stop.failure());
         };
         let published = published?;
         if published.manifests.is_empty() {
-            return Err(nothing_published(bucket, &published));
+            return Err(no_manifest(bucket, &published));
         }
         let settings = settings(&self.args.selection, &self.args.work);
         let choose = |held: Option<&Store>| self.choose_chain(bucket, &published, held);
@@ -109,6 +118,8 @@ impl FetchWork<'_> {
         let copies_path = folder.path.join(WORK_FOLDER_NAME).join(COPIES_FOLDER);
         let history = BucketHistory::open(bucket, &published, copies_path)?;
         let fits = history.check_chain(chain.spec());
+        // From here on it is known what the source should give.
+        let published = fits.is_ok().then(|| history.published(settings.blocks));
         let fits = fits.and_then(|()| history.check_sizes(self.args.file_bytes_max));
         let taken = if let Err(failure) = fits {
             Err(failure)
@@ -121,6 +132,7 @@ impl FetchWork<'_> {
             };
             history.adopt_all(into, &settings, &self.progress, (runtime, stop))
         } else {
+            warn_of_unaccounted(&writer, &BTreeSet::new());
             let units = PublishedImporter::plan(&writer.view(), &history.view, &anchors, &settings);
             self.progress.expect(units.iter().map(|unit| unit.range.count()).sum());
             let importer = PublishedImporter {
@@ -135,12 +147,16 @@ impl FetchWork<'_> {
             };
             history.take_all(importer, &units, &self.progress, runtime, stop)
         };
+        if taken.is_err() {
+            missing.extend(published.into_iter().flatten());
+        }
         history.clean_up(taken.is_ok())?;
         let withdrawn = chain.withdraw(&folder.store, &mut writer, genesis_before.as_deref());
         let taken =
             taken.and_then(|taken| withdrawn.map(|()| taken).map_err(|e| to_failure(&e)))?;
         self.tell_bucket(&history, &taken, &settings, &writer.view())?;
-        Ok(taken.refused)
+        missing.extend(taken.refused);
+        Ok(())
     }
 
     /// The chain by the flags or the folder; else the one that is published, if it is built in. A genesis
@@ -191,7 +207,7 @@ impl FetchWork<'_> {
             Some(wanted) => overlap(*range, wanted),
             None => Some(*range),
         };
-        let published: Vec<_> = history.view.coverage().iter().filter_map(is_wanted).collect();
+        let published = history.published(settings.blocks);
         // Receipts of blocks that are held without them.
         let with_receipts = history.view.coverage_receipts().iter().filter_map(is_wanted);
         let bare = subtract(view.coverage(), view.coverage_receipts());
@@ -273,6 +289,12 @@ impl<'a> BucketHistory<'a> {
             copies,
             copies_path: path,
         })
+    }
+
+    /// The published blocks, of those that are wanted.
+    fn published(&self, wanted: Option<BlockRange>) -> Vec<BlockRange> {
+        let published = self.view.coverage().iter();
+        published.filter_map(|it| overlap(*it, wanted.unwrap_or(*it))).collect()
     }
 
     /// Whether this is the chain that is wanted.
@@ -509,14 +531,12 @@ enum UnitRefusal {
     Stopped,
 }
 
-fn nothing_published(bucket: &Bucket, published: &Published) -> Failure {
+fn no_manifest(bucket: &Bucket, published: &Published) -> Failure {
     let place = bucket.place();
     match published.faults.first() {
         Some(BucketFault { object, reason }) => {
             Failure::Work(anyhow!("{place}: no manifest can be used; {object}: {reason}"))
         }
-        None => Failure::Work(anyhow!(
-            "{place}: nothing is published here\n  hint: see whether --from is right"
-        )),
+        None => nothing_published(bucket, "--from"),
     }
 }

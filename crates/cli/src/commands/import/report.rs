@@ -241,6 +241,15 @@ impl Tally {
             grouped(self.archive_bytes)
         );
         let on_disk = Some(on_disk).filter(|_| held > 0);
-        [line].into_iter().chain(on_disk).collect()
+        let digest_only = manifest.digest_only();
+        let digest_only: Vec<String> = digest_only.iter().map(ToString::to_string).collect();
+        let is_told = self.held_count > 0 && !digest_only.is_empty();
+        let digest_only = is_told.then(|| {
+            format!(
+                "digest only: blocks {}, which are held and nobody has proven here; quipu check does",
+                digest_only.join(", ")
+            )
+        });
+        [line].into_iter().chain(on_disk).chain(digest_only).collect()
     }
 }

@@ -216,6 +216,9 @@ impl BucketSource {
         let mut held: Option<Vec<SealedFile>> = None;
         loop {
             let wanted = self.wanted(&store);
+            if self.files.take_lost_copies() {
+                held = None;
+            }
             if held.as_ref() != Some(&wanted) {
                 match self.pin_all(&wanted, folder).await {
                     Ok(()) => held = Some(wanted),

@@ -87,9 +87,16 @@ impl LoggedFaults {
             }
             is_left
         });
-        for FileFault { file_name, text, is_of_log_index, is_far } in faults {
+        for FileFault { file_name, text, is_of_log_index, is_far, is_unreached } in faults {
             if self.0.insert(file_name.clone()) {
-                if is_far {
+                if is_far && is_unreached {
+                    error!(
+                        file_name,
+                        fault = text,
+                        "a published object could not be read: see whether the source is there, lets you in \
+                        and answers requests for ranges"
+                    );
+                } else if is_far {
                     error!(
                         file_name,
                         fault = text,
