@@ -65,6 +65,7 @@ impl RemoteFiles {
 
     /// Whether copies were removed since the last call because they could not be read or were damaged:
     /// they are to be made anew.
+    #[must_use]
     pub fn take_lost_copies(&self) -> bool {
         self.pinned.are_lost.swap(false, Ordering::AcqRel)
     }

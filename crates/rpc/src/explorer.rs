@@ -4,8 +4,11 @@
 //! Never knows: what they show. They ask for it by JSON-RPC, as any other client does.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::sync::LazyLock;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
 /// The path below which the files of the page are, beside the page itself.
@@ -31,6 +34,9 @@ pub(crate) struct ExplorerFile {
     name: &'static str,
     pub(crate) content_type: &'static str,
     pub(crate) text: &'static str,
+    /// The text as gzip, which is made once: what answers are packed with is quicker and packs a fifth
+    /// less.
+    pub(crate) gzip: Vec<u8>,
     /// A weak entity tag: it names the text, in whichever encoding that is sent.
     pub(crate) tag: String,
 }
@@ -75,6 +81,7 @@ static FILES: LazyLock<Vec<ExplorerFile>> = LazyLock::new(|| {
         name,
         content_type,
         text,
+        gzip: gzip_of(text),
         tag: tag_of(text),
     };
     page.into_iter().chain(parts).map(file).collect()
@@ -117,6 +124,13 @@ pub(crate) fn is_tag_named(field: &str, tag: &str) -> bool {
     let opaque = |tag: &str| tag.strip_prefix("W/").unwrap_or(tag).to_owned();
     let own = opaque(tag);
     field.split(',').map(str::trim).any(|it| it == "*" || opaque(it) == own)
+}
+
+fn gzip_of(text: &str) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    // Writing to memory cannot fail.
+    let _ = encoder.write_all(text.as_bytes());
+    encoder.finish().unwrap_or_default()
 }
 
 fn tag_of(text: &str) -> String {

@@ -121,12 +121,16 @@ fn read_all(
     }
 }
 
-/// Compresses an answer, if the client takes one of our encodings and it is worth it.
+/// Compresses an answer that is not compressed yet, if the client takes one of our encodings and it is
+/// worth it.
 pub(super) async fn compress(
     budget: &Arc<Budget>,
     answer: HttpAnswer,
     accepted: Option<&HeaderValue>,
 ) -> HttpAnswer {
+    if answer.headers().contains_key(CONTENT_ENCODING) {
+        return answer;
+    }
     let Some(coding) = accepted.and_then(|value| value.to_str().ok()).and_then(choose) else {
         return answer;
     };

@@ -5,11 +5,13 @@
 
 use hyper::body::Bytes;
 use hyper::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, ETAG, HeaderMap, HeaderName, HeaderValue,
-    IF_NONE_MATCH, LOCATION, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, ETAG,
+    HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, REFERRER_POLICY, VARY,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, StatusCode};
 
+use super::compression::{self, Coding};
 use super::response::{HttpAnswer, HttpBody, empty, with_type};
 use crate::admission::strip_key;
 use crate::budget::ByteLease;
@@ -68,9 +70,16 @@ fn show(file: &'static ExplorerFile, fields: &HeaderMap) -> HttpAnswer {
         answer.headers_mut().insert(VARY, HeaderValue::from_static("accept-encoding"));
         answer
     } else {
-        let bytes = Bytes::from_static(file.text.as_bytes());
-        let body = HttpBody { bytes, lease: ByteLease::default() };
-        with_type(StatusCode::OK, body, file.content_type)
+        let accepted = fields.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+        let is_gzip = accepted.and_then(compression::choose) == Some(Coding::Gzip);
+        let bytes = if is_gzip { &file.gzip } else { file.text.as_bytes() };
+        let body = HttpBody { bytes: Bytes::from_static(bytes), lease: ByteLease::default() };
+        let mut answer = with_type(StatusCode::OK, body, file.content_type);
+        if is_gzip {
+            let name = HeaderValue::from_static(Coding::Gzip.name());
+            answer.headers_mut().insert(CONTENT_ENCODING, name);
+        }
+        answer
     };
     if let Ok(tag) = HeaderValue::from_str(&file.tag) {
         answer.headers_mut().insert(ETAG, tag);
