@@ -106,7 +106,7 @@ class Server:
 def reader(name, *arguments):
     """A reader with this cache folder. Nothing is published meanwhile, so it need not look."""
     folder = f"{work}/cache-{name}"
-    return Server("--source", bucket, "--cache-dir", folder, "--source-every", "1h", *arguments)
+    return Server("--source", bucket, "--cache-dir", folder, "--source-every", "2m", *arguments)
 
 
 def fresh(name, *arguments):
