@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # The files of packaging/, each checked by the program that will read it, without the internet and without a
 # builder of images: man pages and completions, Dockerfile, compose file, systemd units, Kubernetes manifests.
+# The workflows, and what the scripts of packaging/release make: the archive, the Debian package, installed
+# into a folder, and the Homebrew formula.
 # And Quipu answers behind nginx and Caddy as the examples set them up, over HTTP and WebSocket, also while
 # it restarts.
 
@@ -13,6 +15,10 @@ python=$tools/packaging/python/bin
 cd "$work"
 
 exits 0 "checkers from PyPI are installed" "$root/e2e/install" packaging "$tools"
+exits 0 "actionlint is installed" "$root/e2e/install" actionlint "$tools"
+for package in dpkg-dev fakeroot; do
+    exits 0 "Debian's $package is installed" "$root/e2e/install" "$package" "$tools"
+done
 for package in caddy mandoc zsh; do
     exits 0 "Debian's $package is unpacked" "$root/e2e/install" "debian-$package" "$tools"
 done
@@ -167,6 +173,99 @@ print(listen, ports)
 assert all(listen in (f"0.0.0.0:{names.get(port, port)}", f"[::]:{names.get(port, port)}") for port in ports)
 PYTHON
 done
+
+# --- releases
+
+release=$packaging/release
+version=$("$release/version")
+
+silent "actionlint has nothing to say of the workflows" "$tools/bin/actionlint" \
+    -shellcheck "$python/shellcheck" "$root"/.github/workflows/*.yml
+silent "shellcheck has nothing to say of the scripts of a release" "$python/shellcheck" \
+    "$release"/{archive,deb,formula,image,notes,sbom,smoke,version} "$release"/debian/p*
+same "$(grep -hoE '(toolchain install |rust:)[0-9.]+' "$root/.github/workflows/release.yml" "$packaging/Dockerfile" |
+    grep -oE '[0-9.]+' | sort -u)" "$(sed -nE 's/^rust-version = "(.*)"$/\1/p' "$root/Cargo.toml")" \
+    "a release is built with the workspace's Rust"
+exits 0 "the changelog has a section" "$release/notes" Unreleased
+refuses "a version without one is no release" "$release/notes" 0.0.0
+
+# Debug tables are most of a binary of the tests.
+mkdir stripped
+strip -o stripped/quipu "$quipu"
+host=$(rustc --version --verbose | sed -n 's/^host: //p')
+exits 0 "the binary is packed" "$release/archive" "$host" stripped/quipu packages
+archive=packages/quipu-$version-$host.tar.gz
+# A binary that takes no time to compress.
+printf '#!/bin/sh\nexec "%s" "$@"\n' "$quipu" >short
+chmod +x short
+exits 0 "a second archive is packed" "$release/archive" "$host" "$work/short" once
+exits 0 "and packed again" "$release/archive" "$host" "$work/short" again
+exits 0 "equal files give equal bytes" diff -r once again
+
+exits 0 "a Debian package is made of the archive" env DPKG_DEB_COMPRESSOR_TYPE=none \
+    "$release/deb" "$archive" packages https://git.example/quipu maintainers@git.example
+deb=$(echo packages/*.deb)
+exits 0 "it names what the binary needs" dpkg-deb --field "$deb" Depends
+says '^libc6 \(>= ' "the C library among them"
+mkdir -p installed/etc installed/var/lib/dpkg/{info,updates}
+touch installed/var/lib/dpkg/status
+# runs_dpkg ARGUMENT...: in a folder of its own, with owners that only this file knows.
+runs_dpkg() {
+    touch owners
+    fakeroot -i owners -s owners dpkg --root="$work/installed" --log=/dev/null --force-script-chrootless \
+        --force-depends "$@"
+}
+exits 0 "dpkg installs it" runs_dpkg --install "$deb"
+exits 0 "the binary that it installs is a release's" "$release/smoke" installed/usr/bin/quipu
+read -r program settings < <(sed -nE 's/^ExecStart=(\S+) .*--config (\S+)$/\1 \2/p' \
+    installed/usr/lib/systemd/system/quipu.service)
+same "$(ls "installed$program" "installed$settings" installed/usr/lib/systemd/system/quipu.socket 2>&1)" \
+    "$(printf '%s\n' "installed$settings" "installed$program" installed/usr/lib/systemd/system/quipu.socket)" \
+    "the unit finds its program and settings"
+user=$(awk -F : '$1 == "quipu" { print $3, $4 }' installed/etc/passwd)
+state=installed/var/lib/$(sed -n 's/^StateDirectory=//p' "$packaging/systemd/quipu.service")
+mode=$(sed -n 's/^StateDirectoryMode=0//p' "$packaging/systemd/quipu.service")
+same "$(fakeroot -i owners stat --format='%a %u %g' "$state")" "$mode $user" \
+    "the data folder is what the unit expects"
+same "$(fakeroot -i owners stat --format='%a %u %g' "installed$settings")" "640 0 ${user#* }" \
+    "the service may read its settings, and others may not"
+cp -r installed/usr/share/man/man1 unpacked
+gzip --decompress unpacked/*
+exits 0 "man finds every page" diff -r unpacked man/man1
+exits 0 "bash finds its completions" cmp installed/usr/share/bash-completion/completions/quipu completions.bash
+exits 0 "zsh finds its completions" cmp installed/usr/share/zsh/vendor-completions/_quipu completions.zsh
+exits 0 "fish finds its completions" test -s installed/usr/share/fish/vendor_completions.d/quipu.fish
+exits 0 "dpkg removes it" runs_dpkg --purge quipu
+same "$(find installed -path '*quipu*')" "$state" "nothing but the data folder stays"
+
+targets=({aarch64,x86_64}-{apple-darwin,unknown-linux-gnu})
+for target in "${targets[@]}"; do
+    echo "$(sha256sum <<<"$target" | cut -d ' ' -f 1)  quipu-$version-$target.tar.gz"
+    grep --quiet "target: $target$" "$root/.github/workflows/release.yml" || not_ok "no release is built for $target"
+done >sums
+exits 0 "a formula is made of the sums" "$release/formula" sums https://git.example/quipu
+cp "$output" quipu.rb
+# Each address with its sum, in the order of the targets' names.
+same "$(sed -nE 's#^ *url ".*/v[^/]*/(.*)"$#\1#p; s/^ *sha256 "(.*)"$/\1/p' quipu.rb | paste - - | sort)" \
+    "$(awk '{ print $2 "\t" $1 }' sums | sort)" "each of its archives has its sum"
+! command -v ruby >/dev/null || exits 0 "ruby reads it" ruby -c quipu.rb
+head -n 3 sums >fewer
+refuses "a sum that is missing stops the release" "$release/formula" fewer https://git.example/quipu
+
+exits 0 "cargo binstall would find the archive, and the binary in it" "$python/python" - \
+    "$root/crates/cli/Cargo.toml" "$archive" "$version" "$host" <<'PYTHON'
+import os, sys, tarfile, tomllib
+manifest, archive, version, target = sys.argv[1:]
+found = tomllib.load(open(manifest, "rb"))["package"]["metadata"]["binstall"]
+def filled(template):
+    for name, value in {"version": version, "target": target, "bin": "quipu", "archive-suffix": ".tar.gz"}.items():
+        template = template.replace("{ " + name + " }", value)
+    return template
+print(filled(found["pkg-url"]), filled(found["bin-dir"]))
+assert filled(found["pkg-url"]) == "{ repo }/releases/download/v" + version + "/" + os.path.basename(archive)
+assert found["pkg-fmt"] == "tgz"
+assert filled(found["bin-dir"]) in tarfile.open(archive).getnames()
+PYTHON
 
 # --- variables
 
