@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # What every end-to-end script shares; sourced, not run.
 #
-# Gives: $root (the checkout), $work (a fresh folder, removed at the end), $quipu (the release
-# binary), and the checks below. At its end a script stops what it has started, says how many checks
+# Gives: $root (the checkout), $work (a fresh folder, removed at the end), $quipu (the binary
+# that the tests use), and the checks below. At its end a script stops what it has started, says how many checks
 # passed and failed, and fails if any did or if it broke off.
 
 set -euo pipefail
@@ -145,9 +145,15 @@ finish() {
 trap finish EXIT
 
 target=${CARGO_TARGET_DIR:-$root/target}
+# The tests' profile; benchmarks name dist.
+profile=${QUIPU_PROFILE:-dev}
+built=$target/${profile/#dev/debug}
 # shellcheck disable=SC2034 # the scripts that source this one use it
-quipu=$target/release/quipu
+quipu=$built/quipu
+# With the tests, whose build this is then: alone, dependencies would be built again with fewer features.
+packages=(--workspace --bins --tests)
+[ "$profile" = dev ] || packages=(--package quipu-cli)
 # Started by e2e/run, the binary is there already.
 if [ -z "${E2E_TALLY:-}" ]; then
-    cargo build --quiet --release --locked --package quipu-cli --manifest-path "$root/Cargo.toml"
+    cargo build --quiet --locked "${packages[@]}" --profile "$profile" --manifest-path "$root/Cargo.toml"
 fi

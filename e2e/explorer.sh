@@ -41,7 +41,7 @@ serves() {
     starts "$1" '^listening on (http:.*)$' "$quipu" serve --data-dir "$work/part" --listen 127.0.0.1:0 "${@:2}"
 }
 
-exits 0 "what the page writes, without a browser" node --test "$root"/e2e/explorer/{format,proven,snippets}.test.mjs
+exits 0 "what the page writes, without a browser" node --test "$root"/e2e/explorer/{format,proven,snippets,tip_state}.test.mjs
 
 # --- a chain that is wholly there
 

@@ -22,7 +22,7 @@ while IFS= read -r command; do
 done <"$work/curls"
 # The chain is the same everywhere, so the README can name its hashes.
 cp "$work/demo.log" "$output"
-sed -n '/^## Sixty/,/^## Prove/p' "$root/README.md" | grep -oE '0x[0-9a-f]{64}' | sort -u >"$work/hashes"
+sed -n '/^## First answer/,/^## Verify/p' "$root/README.md" | grep -oE '0x[0-9a-f]{64}' | sort -u >"$work/hashes"
 same "$(wc -l <"$work/hashes")" 3 "the README names three hashes"
 while IFS= read -r hash; do
     says "$hash" "the demo has ${hash:0:10}... as the README says"

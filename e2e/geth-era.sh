@@ -4,36 +4,10 @@
 # shellcheck source=e2e/check.sh
 source "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 
-geth_version=v1.17.10
-go_minor_min=25
 era=$target/e2e/bin/era
 
 # Blocks of the sample chain. It merges at block 64, where era1 ends and ere goes on.
 block_count=160
-
-install_go() {
-    if ! command -v go >/dev/null; then
-        echo "installing Go, for geth's era tool"
-        apt-get install --yes golang-go >"$output" 2>&1 ||
-            { echo "error: geth's era tool needs Go 1.$go_minor_min or later: install it" >&2 && exit 1; }
-    fi
-    local minor
-    minor=$(go env GOVERSION | sed -E 's/^go1\.([0-9]+).*/\1/')
-    if [ "$minor" -lt "$go_minor_min" ]; then
-        echo "error: geth's era tool needs Go 1.$go_minor_min or later, this is $(go env GOVERSION)" >&2
-        exit 1
-    fi
-}
-
-install_era() {
-    # awk reads to the end: a reader that leaves early ends the writer, which pipefail calls a failure.
-    if go version -m "$era" 2>/dev/null |
-        awk -v version="$geth_version" '$1 == "mod" && $3 == version { found = 1 } END { exit !found }'; then
-        return
-    fi
-    echo "installing geth's era tool $geth_version into $(dirname "$era")"
-    GOBIN=$(dirname "$era") go install "github.com/ethereum/go-ethereum/cmd/era@$geth_version"
-}
 
 # accepts FORMAT: geth's tool reads a sample chain in this format as Quipu meant it.
 accepts() {
@@ -104,8 +78,7 @@ is_exported() {
         "$era" --dir "$out" --network sample verify "$work/$format.roots"
 }
 
-install_go
-install_era
+exits 0 "geth's era tool is installed" "$root/e2e/install" era "$target/e2e"
 for format in era1 ere; do
     accepts "$format"
     is_exported "$format"

@@ -5,12 +5,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 cd "$work"
 
-if [ -z "${E2E_TALLY:-}" ]; then
-    cargo build --quiet --release --locked --package quipu-cli --package e2e-hostile \
-        --manifest-path "$root/Cargo.toml"
-fi
-
 exits 0 "the well-behaved client is answered rightly beside every abuse" \
-    "$target/release/e2e-hostile" --short --quipu "$quipu"
+    "$built/e2e-hostile" --short --quipu "$quipu"
 sed -n 's/^\(\[.* s\] [^:]*:.*\)$/  \1/p' "$output"
 says '^2[0-9] abuses, no fault$' "every abuse was tried, memory came back, and the server stopped well"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A server as it stands on the internet, with settings, keys and a certificate in files: curl, viem and
-# web3.py over TLS; settings that are read again under load, and a stop under load, with every request
-# counted.
+# web3.py over TLS; a rate under load; settings that are read again under load, and a stop under load, with
+# every request counted.
 
 # shellcheck source=e2e/keyed.sh
 source "$(dirname "${BASH_SOURCE[0]}")/keyed.sh"
@@ -28,13 +28,22 @@ new_key app
 app=$api_key
 new_key slow 'rate = 5'
 slow=$api_key
+new_key loaded 'rate = 200'
+loaded=$api_key
+new_key reader 'methods = ["eth_getBlock*"]'
+reader=$api_key
 
 exits 0 "quipu config check takes the file" "$quipu" config check --config "$settings"
+says '4 API keys, no mistake' "it counts the keys"
 starts serve '^listening on (https:.*)$' env RUST_LOG=info,rpc=debug \
     "$quipu" serve --config "$settings" --log-format json
 asks 000 "curl that does not know the authority" "$address/v1/$app"
 asks 200 "curl with the authority and a key" --cacert "$authority" "$address/v1/$app"
 asks 401 "curl with the authority and no key" --cacert "$authority" "$address"
+says '"message":"unauthorized: an API key is needed' "it is told what is needed"
+asks 200 "curl with a bearer" --cacert "$authority" --header "Authorization: Bearer $app" "$address"
+asks 403 "curl with a key for other methods" --cacert "$authority" "$address/v1/$reader"
+says '"code":-32604' "it is told so"
 for version in 1.1 2; do
     same "$(curl --silent --cacert "$authority" "--http$version" --output "$output" \
         --write-out '%{http_version} %{http_code}' --header "X-Api-Key: $app" --data "$call" "$address")" \
@@ -44,6 +53,10 @@ exits 0 "viem over https and wss" env NODE_EXTRA_CA_CERTS="$authority" \
     node keyed_viem.mjs "$address" "$app" "$slow"
 exits 0 "web3.py over https" env REQUESTS_CA_BUNDLE="$authority" \
     "$python" keyed_web3.py "$address" "$app"
+
+exits 0 "a rate holds under load, and another caller is not held up" \
+    env NODE_EXTRA_CA_CERTS="$authority" node rates.mjs "$address" "$loaded" 200 "$app" 5
+ok "$(tail -n 1 "$output")"
 
 # loads: every kind of caller at once, in the background, for ten minutes at most.
 loads() {
@@ -100,3 +113,7 @@ same "$(grep '^broken off' "$work/load" | grep --invert-match --extended-regexp 
 exits 0 "every request that was accepted is answered" \
     "$python" accepted.py "$work/serve.log" "$before" "$work/answered"
 says '^[0-9]{4,} accepted, 0 lost' "$(tail -n 1 "$output")"
+
+# Keys count as sent in a header, in the path, and refused for their rate. Log lines of every call are on.
+refuses "no log line shows a key" grep --quiet --fixed-strings -e "${app#qk_}" -e "${slow#qk_}" \
+    -e "${loaded#qk_}" -e "${reader#qk_}" "$work/serve.log"

@@ -1,4 +1,4 @@
-// viem, unmodified, with an API key or a token: in a header, in the path and over WebSocket; without one;
+// viem, unmodified, with an API key: in a header, in the path and over WebSocket; without one;
 // and with a key that allows few calls a second, on which viem asks again by itself.
 //
 // usage: node keyed_viem.mjs URL KEY LIMITED_KEY

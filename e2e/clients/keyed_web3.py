@@ -1,4 +1,4 @@
-"""web3.py, unmodified, with an API key or a token: in a header and in the path; and without one.
+"""web3.py, unmodified, with an API key: in a header and in the path; and without one.
 
 usage: keyed_web3.py URL KEY
 """

@@ -1,17 +1,17 @@
 // Load beyond a rate, and beside it a caller that is not limited.
 //
 // usage: node rates.mjs URL LIMITED_KEY RATE FREE_KEY SECONDS
-import http from 'node:http'
+import https from 'node:https'
 
 const [url, limited, rateText, free, secondsText] = process.argv.slice(2)
 const [rate, seconds] = [Number(rateText), Number(secondsText)]
-const agent = new http.Agent({ keepAlive: true })
+const agent = new https.Agent({ keepAlive: true })
 const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_chainId' })
 
 function ask(key) {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json', 'content-length': body.length, 'x-api-key': key }
-    const request = http.request(url, { agent, method: 'POST', headers }, (answer) => {
+    const request = https.request(url, { agent, method: 'POST', headers }, (answer) => {
       let text = ''
       answer.on('data', (part) => { text += part })
       answer.on('end', () => resolve({ status: answer.statusCode, after: answer.headers['retry-after'], text }))

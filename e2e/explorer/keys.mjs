@@ -12,7 +12,7 @@ const [url, key] = process.argv.slice(2);
 const allows = [/status of 401/, /WebSocket connection to .* failed/];
 
 async function enters(visitor, text) {
-    const input = visitor.page.getByLabel("API key or token");
+    const input = visitor.page.getByLabel("Your API key");
     await input.waitFor();
     await input.fill(text);
     await input.press("Enter");
@@ -48,10 +48,10 @@ async function isNowhere(visitor) {
 await visit("a key is asked for, kept in the tab and nowhere else", url, { allows, tabs: 2 }, async (visitor) => {
     const { page } = visitor;
     await page.goto(`${url}/#/block/120`);
-    await page.getByLabel("API key or token").waitFor();
+    await page.getByLabel("Your API key").waitFor();
     await visitor.pictures("key");
-    same(await page.getByLabel("API key or token").getAttribute("type"), "password", "the field's type");
-    same(await page.getByLabel("API key or token").evaluate((it) => it === document.activeElement), true, "the field has the focus");
+    same(await page.getByLabel("Your API key").getAttribute("type"), "password", "the field's type");
+    same(await page.getByLabel("Your API key").evaluate((it) => it === document.activeElement), true, "the field has the focus");
 
     const asked = visitor.requests.length;
     await enters(visitor, "qk_ключ");
@@ -60,11 +60,11 @@ await visit("a key is asked for, kept in the tab and nowhere else", url, { allow
     await enters(visitor, "qk_wrong");
     await visitor.reads(/not let in/i, "body");
     await visitor.reads(/asks for a key/);
-    same(await page.getByLabel("API key or token").evaluate((it) => it === document.activeElement), true, "the field has the focus again");
+    same(await page.getByLabel("Your API key").evaluate((it) => it === document.activeElement), true, "the field has the focus again");
     await enters(visitor, key);
     await visitor.reads(/120/);
     await until("the page has the focus", () => page.evaluate(() => document.activeElement.tagName === "H1"), () => visitor.seen());
-    await until("the prompt is gone", async () => (await page.getByLabel("API key or token").count()) === 0, () => visitor.seen());
+    await until("the prompt is gone", async () => (await page.getByLabel("Your API key").count()) === 0, () => visitor.seen());
     await until("the page follows", async () => visitor.requests.some((it) => it.startsWith("ws")), () => visitor.seen());
     same(await page.evaluate(() => location.hash), "#/block/120", "the page that was asked for");
     await isNowhere(visitor);
@@ -72,16 +72,16 @@ await visit("a key is asked for, kept in the tab and nowhere else", url, { allow
     await page.reload();
     await visitor.settled();
     await visitor.reads(/120/);
-    same(await page.getByLabel("API key or token").count(), 0, "prompts after a reload");
+    same(await page.getByLabel("Your API key").count(), 0, "prompts after a reload");
     for (const route of ["#/", "#/playground", "#/block/latest"]) {
         await visitor.goes(route);
-        same(await page.getByLabel("API key or token").count(), 0, `prompts at ${route}`);
+        same(await page.getByLabel("Your API key").count(), 0, `prompts at ${route}`);
     }
     await isNowhere(visitor);
 
     const other = await visitor.context.newPage();
     await other.goto(url);
-    await other.getByLabel("API key or token").waitFor();
+    await other.getByLabel("Your API key").waitFor();
     await other.close();
 });
 
@@ -100,24 +100,24 @@ await visit("a late refusal of the key before does not ask for another", url, { 
     await enters(visitor, key);
     // With the key it is asked for anew.
     await visitor.reads(/Block 120[^]*unanchored/);
-    same([waiting.length, await page.getByLabel("API key or token").count()], [1, 0], "requests that wait, and prompts");
+    same([waiting.length, await page.getByLabel("Your API key").count()], [1, 0], "requests that wait, and prompts");
     const refused = page.waitForResponse((it) => it.url().endsWith("/stat.json") && it.status() === 401);
     release();
     await (await refused).finished();
     // What the page does with it is done when a later answer is shown.
     await visitor.goes("#/block/121");
     await visitor.reads(/Block 121/);
-    same(await page.getByLabel("API key or token").count(), 0, "prompts after the late refusal");
+    same(await page.getByLabel("Your API key").count(), 0, "prompts after the late refusal");
 });
 
 await visit("what can be no key is not used where it is stored", url, { allows }, async (visitor) => {
     const { page } = visitor;
     await page.goto(`${url}/v1/qk_%D0%BA/#/block/120`);
-    await page.getByLabel("API key or token").waitFor();
+    await page.getByLabel("Your API key").waitFor();
     same(await page.evaluate(() => [location.hash, sessionStorage.length]), ["#/block/120", 0], "the page and what is stored");
     await page.evaluate(() => sessionStorage.setItem("quipu-key", "qk_ключ"));
     await page.reload();
-    await page.getByLabel("API key or token").waitFor();
+    await page.getByLabel("Your API key").waitFor();
     await visitor.reads(/asks for a key/i, "body");
 });
 
@@ -149,14 +149,14 @@ await visit("a key in the path leaves the address at once", url, { allows }, asy
 await visit("a wrong key in the path is told of", url, { allows }, async (visitor) => {
     await visitor.page.goto(`${url}/v1/qk_wrong/`);
     await visitor.reads(/key/i, "body");
-    await visitor.page.getByLabel("API key or token").waitFor();
+    await visitor.page.getByLabel("Your API key").waitFor();
 });
 
 await visit("pages without their key say what to do", url, { allows }, async (visitor) => {
     for (const route of ["#/", "#/block/1", `#/tx/0x${"1".repeat(64)}`, `#/address/0x${"1".repeat(40)}`, "#/playground"]) {
         await visitor.page.goto("about:blank");
         await visitor.page.goto(`${url}/${route}`);
-        await visitor.page.getByLabel("API key or token").waitFor();
+        await visitor.page.getByLabel("Your API key").waitFor();
     }
     same(visitor.requests.filter((it) => it.startsWith("ws")).length < 10, true, "few attempts to open a socket");
 });

@@ -46,7 +46,7 @@ await mines(30);
 await visit("new blocks arrive by themselves", url, {}, async (visitor) => {
     const { page } = visitor;
     await visitor.opens();
-    await visitor.sees("#way[data-way=live]");
+    await visitor.sees("#way[data-way=live][data-tip=live]");
     await page.evaluate(() => (window.isSame = true));
     await isAtTip(visitor);
     for (let count = 0; count < 3; count += 1) {

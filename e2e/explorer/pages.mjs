@@ -59,7 +59,7 @@ const ROUTES = {
 
 await visit("overview", url, {}, async (visitor) => {
     await visitor.opens();
-    await visitor.sees("#way[data-way=live]");
+    await visitor.sees("#way[data-way=live][data-tip=archive]", { hasText: /^archive, newest block \d+ (d|y) old$/ });
     const stat = await (await fetch(`${url}/stat.json`)).json();
     const shown = await shownBy(visitor.page);
     shows(shown, { tip: stat.tip.number, finalized: stat.finalized.number, transactions: stat.transactions, logs: stat.logs, network: stat.network });
@@ -244,7 +244,7 @@ await visit("what is burnt is the base fee of the gas that was paid, in every fo
     }
     holds(differing.includes(157), `header and receipts differ in ${differing}`);
     // Without receipts it is not guessed.
-    const error = { code: 4444, message: "receipts not held" };
+    const error = { code: 4444, message: "receipts not found" };
     await page.route("**/*", async (route) => {
         const asked = route.request().method() === "POST" ? JSON.parse(route.request().postData()) : null;
         return asked?.method === "eth_getBlockReceipts" ? route.fulfill({ json: { jsonrpc: "2.0", id: asked.id, error } }) : route.continue();
@@ -429,7 +429,7 @@ await visit("values and refusals of megabytes are cut before they are shown", ur
 await visit("a server that holds nothing says so on every page", url, {}, async (visitor) => {
     const { page } = visitor;
     const stat = await (await fetch(`${url}/stat.json`)).json();
-    const nothing = { ...stat, blocks: 0, transactions: 0, logs: 0, tip: null, finalized: null, coverage: [], coverage_receipts: [], segments: [] };
+    const nothing = { ...stat, blocks: 0, transactions: 0, logs: 0, tip: null, finalized: null, coverage: [], coverage_receipts: [], segment_count: 0 };
     await page.route("**/stat.json", (route) => route.fulfill({ json: nothing }));
     // As a server answers whose folder is empty: the number of its newest block is 0 nevertheless.
     const results = { eth_blockNumber: "0x0", eth_chainId: "0x1", web3_clientVersion: "quipu" };

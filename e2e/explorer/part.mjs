@@ -36,8 +36,30 @@ await visit("small gaps and lost blocks are seen where they are", url, {}, async
     same(parts.map(([tone]) => tone), ["good", "accent", "warn", "empty", "bad"], "what is drawn, the last above the others");
     for (const [, x, width] of parts) holds(x >= 0 && width >= 4 && x + width <= 1000.01, `not seen, or beyond the picture: ${told}`);
     for (const [at, middle] of [[3, 500], [4, 998]]) holds(Math.abs(parts[at][1] - middle) < 5, `a range in another place: ${told}`);
-    holds(/not held: 1 block[^]*lost: 10 blocks/.test(await picture.getAttribute("aria-label")), await picture.getAttribute("aria-label"));
+    holds(/not held: 1 block[^]*cannot be read: 10 blocks/.test(await picture.getAttribute("aria-label")), await picture.getAttribute("aria-label"));
     await accessible(visitor, "gaps");
+});
+
+await visit("a file that cannot be read is named beside what is held", url, {}, async (visitor) => {
+    const stat = await (await fetch(`${url}/stat.json`)).json();
+    const lost = [{ first: 110, last: 120 }];
+    const unreadable = [{ file: "blocks-0.segment", first: 110, last: 120, error: "there is no such file" }];
+    const coverage = [{ ...stat.coverage[0], first: 100, last: 109 }, { ...stat.coverage[0], first: 121, last: 159 }];
+    let shown = { ...stat, coverage, gaps: lost, lost, unreadable, unreadable_count: 1, blocks: 49 };
+    await visitor.page.route("**/stat.json", (route) => route.fulfill({ json: shown }));
+    await visitor.opens();
+    const text = await visitor.reads(/1 file cannot be read[^]*blocks-0\.segment \(blocks 110 to 120\): there is no such file[^]*quipu doctor/);
+    holds(/Blocks\s+49\s+from block 100, with 1 gap, 11 cannot be read/.test(text), text);
+    holds(!/No block is held yet|no gap/.test(text), text);
+    await visitor.pictures("unreadable");
+    await accessible(visitor, "unreadable");
+    // Where nothing is left, and where nothing is known.
+    shown = { ...shown, coverage: [], gaps: [], blocks: 0, lost: [{ first: 100, last: 159 }] };
+    await visitor.opens();
+    holds(!/No block is held yet|no gap/.test(await visitor.reads(/No block can be read/)), await visitor.seen());
+    shown = { error: "the data folder cannot be read", live: stat.live, follow: null };
+    await visitor.opens();
+    holds(!/No block is held yet|no gap/.test(await visitor.reads(/What is held is not known/)), await visitor.seen());
 });
 
 await visit("what is not held is said, with what to do next", url, {}, async (visitor) => {
@@ -99,7 +121,7 @@ await visit("logs of blocks without receipts are not said to be absent", url, {}
         const body = route.request().postData() ?? "";
         if (!body.includes("eth_getLogs")) return route.continue();
         const asked = JSON.parse(body);
-        const error = { code: 4444, message: "receipts not held: block 100 not among those with receipts", data: { held } };
+        const error = { code: 4444, message: "receipts not found: block 100 is held without them", data: { held } };
         const isHeld = ({ params: [{ fromBlock }] }) => held.length > 0 && Number(fromBlock) >= held[0][0];
         return route.fulfill({ json: asked.map((it) => (isHeld(it) ? { jsonrpc: "2.0", id: it.id, result: [] } : { jsonrpc: "2.0", id: it.id, error })) });
     });
@@ -147,6 +169,7 @@ await visit("a proof leads to what nobody vouches for", url, {}, async (visitor)
     await visitor.opens(`#/block/${FIRST + 20}`);
     await visitor.page.getByRole("button", { name: "Prove it" }).click();
     await visitor.sees("[data-verdict=proven][data-trust=untrusted]");
+    await visitor.sees("li.open[data-step=anchor]", { hasText: "not trusted yet" });
     await visitor.reads(/compare this hash/);
 });
 

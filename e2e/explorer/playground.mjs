@@ -14,8 +14,9 @@ import { check, finish, holds, same, visit } from "./browser.mjs";
 const [url] = process.argv.slice(2);
 const run = promisify(execFile);
 const { methods } = await (await fetch(`${url}/openrpc.json`)).json();
-// Refused over HTTP, because the example's id names nothing, or because nobody follows the chain's tip.
-const REFUSED = ["eth_gasPrice", "eth_getFilterChanges", "eth_getFilterLogs", "eth_maxPriorityFeePerGas", "eth_subscribe", "eth_unsubscribe"];
+// Refused over HTTP, because the example's id names nothing, because nobody follows the chain's tip, or because no
+// access list is stored.
+const REFUSED = ["debug_getRawBlockAccessList", "eth_gasPrice", "eth_getBlockAccessList", "eth_getFilterChanges", "eth_getFilterLogs", "eth_maxPriorityFeePerGas", "eth_subscribe", "eth_unsubscribe"];
 
 // Runs what is in the form; what was sent, and what came back.
 async function runs(visitor) {

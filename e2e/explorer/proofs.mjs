@@ -54,10 +54,16 @@ async function proves(visitor) {
         steps: await page.locator("li[data-ok]").evaluateAll((all) => all.map((it) => it.dataset.step)),
         failed: (await failed.count()) === 0 ? null : await failed.first().getAttribute("data-step"),
         text: await page.locator(".proof-result").first().innerText(),
-        // The colour of the verdict, as a person sees it: more red than green, or the other way.
-        isRed: await verdict.locator("h3").evaluate((it) => {
-            const [red, green] = getComputedStyle(it).color.match(/[\d.]+/g).map(Number);
-            return red > green;
+        // The colour of the verdict, by the name that the style sheet gives it.
+        tone: await verdict.locator("h3").evaluate((it) => {
+            const probe = it.appendChild(document.createElement("i"));
+            const toneOf = (name) => {
+                probe.className = `badge ${name}`;
+                return getComputedStyle(probe).color;
+            };
+            const found = ["good", "warn", "bad"].filter((name) => toneOf(name) === getComputedStyle(it).color);
+            probe.remove();
+            return found.join();
         }),
     };
 }
@@ -70,14 +76,14 @@ await visit(`transactions and blocks of every type are proven: blocks ${NUMBERS.
         const { transactions, hash } = await block(number);
         await visitor.goes(`#/block/${number}`);
         const whole = await proves(visitor);
-        same([whole.verdict, whole.failed, whole.isRed], ["proven", null, false], `block ${number}: ${whole.text}`);
+        same([whole.verdict, whole.failed, whole.tone], ["proven", null, "warn"], `block ${number}: ${whole.text}`);
         holds(whole.text.includes(hash), `block ${number}: its hash is not among ${whole.text}`);
         for (const step of ["header hash", "transactions root", "receipts root", "anchor", "page"]) holds(whole.steps.includes(step), `no step ${step} among ${whole.steps}`);
         const kinds = new Map(transactions.map((it) => [it.type, it]));
         for (const tx of new Set([...kinds.values(), transactions.at(-1)])) {
             await visitor.goes(`#/tx/${tx.hash}`);
             const one = await proves(visitor);
-            same([one.verdict, one.failed, one.isRed], ["proven", null, false], `${tx.hash}: ${one.text}`);
+            same([one.verdict, one.failed, one.tone], ["proven", null, "warn"], `${tx.hash}: ${one.text}`);
             for (const step of ["transaction path", "receipt path", "anchor", "question", "page"]) holds(one.steps.includes(step), `no step ${step} among ${one.steps}`);
             for (const shown of [tx.hash, tx.blockHash]) holds(one.text.includes(shown), `${shown} is not among ${one.text}`);
         }
@@ -127,7 +133,7 @@ await visit("an anchor that is trusted decides", url, {}, async (visitor) => {
     const { hash } = await block(100);
     await page.getByLabel(/A block that you trust/).fill(`100:${hash}`);
     const right = await proves(visitor);
-    same([right.verdict, right.trust, right.failed], ["proven", "named", null], right.text);
+    same([right.verdict, right.trust, right.failed, right.tone], ["proven", "named", null, "good"], right.text);
     await page.getByLabel(/A block that you trust/).fill(`100:0x${"1".repeat(64)}`);
     await page.getByRole("button", { name: "Prove it" }).click();
     await visitor.sees("[data-verdict=refused]");
@@ -208,7 +214,7 @@ for (const [what, route, tampers] of [["transaction", `#/tx/${SUBJECT.hash}`, TA
             tamper = change;
             const found = await proves(visitor);
             const expected = refusedByCommand(sent);
-            same([found.verdict, found.failed, found.isRed], ["refused", expected.step, true], `${kind}: ${found.text}`);
+            same([found.verdict, found.failed, found.tone], ["refused", expected.step, "bad"], `${kind}: ${found.text}`);
             const plain = (text) => text.replace(/\s+/g, "");
             holds(plain(found.text).includes(plain(expected.words)), `${kind}: ${expected.words} is not said in ${found.text}`);
         }
@@ -235,7 +241,7 @@ await visit("other bundles and other texts prove nothing", url, {}, async (visit
     for (const [kind, [text, step]] of Object.entries(foreign)) {
         answer = text;
         const found = await proves(visitor);
-        same([found.verdict, found.isRed], ["refused", true], `${kind}: ${found.text}`);
+        same([found.verdict, found.tone], ["refused", "bad"], `${kind}: ${found.text}`);
         if (step !== null) same(found.failed, step, `${kind}: ${found.text}`);
     }
 });
@@ -257,7 +263,7 @@ await visit("bytes of no form that is known are refused at the page, and by name
     let asked = null;
     const isRefused = async (what) => {
         const found = await proves(visitor);
-        same([found.verdict, found.failed, found.isRed], ["refused", "page", true], `${what}: ${found.text}`);
+        same([found.verdict, found.failed, found.tone], ["refused", "page", "bad"], `${what}: ${found.text}`);
         holds(found.text.includes("a form that this page does not know"), `${what}: ${found.text}`);
     };
     await visitor.opens(`#/block/${hash}`);
@@ -320,7 +326,7 @@ await visit(`a tampered answer is caught by an honest bundle: ${ANSWERS.map(([, 
         [tampered, change] = [method, changes];
         await visitor.goes(route);
         const found = await proves(visitor);
-        same([found.verdict, found.failed, found.isRed], ["refused", "page", true], `${method} ${name}: ${found.text}`);
+        same([found.verdict, found.failed, found.tone], ["refused", "page", "bad"], `${method} ${name}: ${found.text}`);
         holds(found.text.includes(name), `${method}: ${name} is not named in ${found.text}`);
         if (name === "value") await visitor.pictures("proof-tampered");
         await visitor.goes("#/no/such/page");
@@ -386,7 +392,7 @@ await visit("gas that a receipt alone does not prove is told as not checked, wit
 });
 
 await visit("a receipt that no bundle has is told as not checked", url, {}, async (visitor) => {
-    const refuses = { code: 4444, message: "receipts not held" };
+    const refuses = { code: 4444, message: "receipts not found" };
     await altered(visitor, (method, text) => {
         const { result, ...answer } = JSON.parse(text);
         if (method === "quipu_proveReceipt") return JSON.stringify({ ...answer, error: refuses });

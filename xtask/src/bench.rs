@@ -69,14 +69,14 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
         }
         Some((name, rest)) if name == "hostile" => {
             build_with_server(root, "e2e-hostile")?;
-            let hostile = target(root).join("release/e2e-hostile");
+            let hostile = target(root).join("dist/e2e-hostile");
             succeed(Command::new(hostile).current_dir(root).args(rest))
         }
         _ => run_crates(root, arguments),
     }
 }
 
-/// The release binary is served, and driven by load generators that are installed where they miss.
+/// The binary as it ships is served, and driven by load generators that are installed where they miss.
 fn serve(root: &Path, arguments: &[String]) -> Result<()> {
     tools::provide_packages(SERVE_PACKAGES)?;
     tools::provide_crate(root, "oha", OHA_VERSION, &[])?;
@@ -89,16 +89,16 @@ fn serve(root: &Path, arguments: &[String]) -> Result<()> {
         }
     }
     build_with_server(root, "bench-serve")?;
-    let mut serve = Command::new(target(root).join("release/bench-serve"));
+    let mut serve = Command::new(target(root).join("dist/bench-serve"));
     serve.current_dir(root).env("PATH", tools::search_path(root)?);
     succeed(serve.args(arguments))
 }
 
-/// Builds the release binary, and what drives it.
+/// Builds the binary as it ships, and what drives it.
 fn build_with_server(root: &Path, package: &str) -> Result<()> {
     // Built together: apart, their dependencies would be built twice, with other features.
     let mut build = cargo();
-    build.current_dir(root).args(["build", "--release", "--locked", "--quiet"]);
+    build.current_dir(root).args(["build", "--profile", "dist", "--locked", "--quiet"]);
     succeed(build.args(["--package", "quipu-cli", "--package", package]))
 }
 
@@ -111,7 +111,7 @@ fn wants_nodes(arguments: &[String]) -> bool {
 /// Builds a program and runs it, with what is added as its arguments.
 fn program(root: &Path, which: &[&str]) -> Command {
     let mut program = cargo();
-    program.current_dir(root).args(["run", "--release", "--locked", "--quiet"]);
+    program.current_dir(root).args(["run", "--profile", "dist", "--locked", "--quiet"]);
     program.args(which).arg("--");
     program
 }

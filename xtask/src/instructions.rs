@@ -71,24 +71,27 @@ struct Programs {
 }
 
 impl Programs {
-    /// The folder is made anew: it shall have the format of today.
+    /// The folder is made anew, in the format of today, by the binary that the tests use: its bytes do not
+    /// depend on the profile.
     fn build(root: &Path) -> Result<Self> {
-        let mut build = cargo();
-        build.current_dir(root).args(["build", "--release", "--locked", "--quiet"]);
-        succeed(build.args(["--package", "quipu-cli", "--package", "bench-serve", "--bins"]))?;
+        let build = |args: &[&str]| {
+            succeed(cargo().current_dir(root).args(["build", "--locked", "--quiet"]).args(args))
+        };
+        build(&["--workspace", "--bins", "--tests"])?;
+        build(&["--profile", "dist", "--package", "bench-serve", "--bin", "reads"])?;
         let target = target(root);
         let folder = target.join("instructions");
         if folder.exists() {
             fs::remove_dir_all(&folder).context("what the last run left")?;
         }
         let (archives, store) = (folder.join("archives"), folder.join("store"));
-        let quipu = target.join("release/quipu");
+        let quipu = target.join("debug/quipu");
         let mut sample = Command::new(&quipu);
         silent(sample.arg("sample").arg("--to").arg(&archives).args(SAMPLE))?;
         let mut import = Command::new(&quipu);
         import.arg("import").arg("--data-dir").arg(&store).arg("--genesis");
         silent(import.arg(archives.join("genesis.json")).arg(&archives))?;
-        Ok(Self { reads: target.join("release/reads"), store })
+        Ok(Self { reads: target.join("dist/reads"), store })
     }
 
     /// Instructions of a process that does so many of one read: the smaller of two counts, since what

@@ -36,6 +36,9 @@ const IMPORT_KILLS: (&str, &str) = ("QUIPU_KILLS", "100");
 const NODE_KILLS: (&str, &str) = ("QUIPU_KILLS", "200");
 const NODE_KILLS_SCRIPT: &str = "e2e/kills.sh";
 
+/// The scripts that a change runs only if it touches what they test.
+const RARE_SCRIPTS: [&str; 5] = ["operations", "consumers", "merge", "kills", "packaging"];
+
 /// Publishes to a distributed store and reads from it, while parts of both are killed.
 const BUCKET_SCRIPT: &str = "e2e/garage.sh";
 
@@ -116,6 +119,16 @@ const PARTS: &[NightlyPart] = &[
         work: PartWork::Steps(plan_kills),
     },
     NightlyPart {
+        name: "end-to-end",
+        summary: "the end-to-end scripts that a change runs only if it touches what they test",
+        work: PartWork::Steps(plan_end_to_end),
+    },
+    NightlyPart {
+        name: "instructions",
+        summary: "instructions of the six reads, against the committed numbers",
+        work: PartWork::Steps(plan_instructions),
+    },
+    NightlyPart {
         name: "hostile",
         summary: "every abuse of the hostile-client suite for 20 seconds",
         work: PartWork::Steps(plan_hostile),
@@ -159,16 +172,20 @@ fn plan_kills(root: &Path) -> Vec<CiStep> {
     let (name, value) = NODE_KILLS;
     let beside_a_node =
         CiStep::script("kills beside a node", root, NODE_KILLS_SCRIPT).with_env(name, value);
-    vec![imports, release_binary(), beside_a_node]
+    vec![imports, beside_a_node]
 }
 
 fn plan_garage(root: &Path) -> Vec<CiStep> {
-    vec![release_binary(), CiStep::script("a distributed store", root, BUCKET_SCRIPT)]
+    vec![CiStep::script("a distributed store", root, BUCKET_SCRIPT)]
 }
 
-/// Scripts take the binary as it is.
-fn release_binary() -> CiStep {
-    CiStep::cargo("release binary", &["build", "--release", "--locked", "--package", "quipu-cli"])
+fn plan_end_to_end(root: &Path) -> Vec<CiStep> {
+    let scripts = CiStep::script("end-to-end", root, "e2e/run");
+    vec![scripts.with_args(&RARE_SCRIPTS)]
+}
+
+fn plan_instructions(_: &Path) -> Vec<CiStep> {
+    vec![CiStep::cargo("instructions", &["xtask", "instructions"])]
 }
 
 fn plan_hostile(_: &Path) -> Vec<CiStep> {
@@ -308,6 +325,15 @@ mod tests {
         }
         parted.sort_unstable();
         assert_eq!(parted, targets);
+    }
+
+    /// Where no path had changed, nothing ran them.
+    #[test]
+    fn every_script_that_runs_by_its_paths_runs_at_night() {
+        let run = read("e2e/run");
+        let (_, order) = run.split_once("by_path_order=(").unwrap();
+        let (order, _) = order.split_once(')').unwrap();
+        assert_eq!(order.split_whitespace().collect::<Vec<_>>(), RARE_SCRIPTS);
     }
 
     #[test]

@@ -39,6 +39,15 @@ impl CiStep {
         Self { name: name.to_owned(), work: Work::Command(self::script(root, script)) }
     }
 
+    /// The same step with these arguments.
+    #[must_use]
+    pub fn with_args(mut self, arguments: &[&str]) -> Self {
+        if let Work::Command(command) = &mut self.work {
+            command.args(arguments);
+        }
+        self
+    }
+
     /// A step that is one of our own functions.
     #[must_use]
     pub fn function(name: &str, function: fn(&Path) -> Result<()>) -> Self {

@@ -1,6 +1,6 @@
 //! `cargo xtask bench compare`: our store beside redb and RocksDB, holding the same rows and hashes.
 //!
-//!     cargo run --release --manifest-path bench/compare/Cargo.toml -- \
+//!     cargo run --profile dist --manifest-path bench/compare/Cargo.toml -- \
 //!         [--json] [--data FOLDER] [--transactions N]
 //!
 //! Rows are the transaction, its sender and its receipt without bloom; the index is from the

@@ -1,4 +1,4 @@
-//! Quipu as its users have it: the release binary, a data folder, a port.
+//! Quipu as its users have it: the binary as it ships, a data folder, a port.
 //!
 //! Knows: the commands `sample`, `import` and `serve`.
 //! Never knows: what is asked.
@@ -74,7 +74,7 @@ impl Quipu {
     pub fn at(path: PathBuf, server_cores: Option<&'static str>) -> Result<Self> {
         ensure!(
             path.is_file(),
-            "{} is not there: cargo build --release -p quipu-cli",
+            "{} is not there: cargo build --profile dist -p quipu-cli",
             path.display()
         );
         Ok(Self { path, server_cores })

@@ -1,6 +1,6 @@
 //! `cargo xtask bench store`: the figures of the storage layer, each beside what was promised.
 //!
-//!     cargo run --release -p bench-store -- [--json] [--quick] [--data FOLDER] [--only KIND]...
+//!     cargo run --profile dist -p bench-store -- [--json] [--quick] [--data FOLDER] [--only KIND]...
 //!
 //! Real archives are read from the folder `ere` of `--data`, `../shared/data` unless it is given;
 //! questions about files that are not there are left out. Everything else is a sample chain, made in

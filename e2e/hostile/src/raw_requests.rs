@@ -60,6 +60,13 @@ pub(crate) fn raw_requests() -> Vec<RawRequest> {
         row("too many fields", with(&"x: y\r\n".repeat(200)[..1198]), &[431]),
         row("two hosts", with("host: test"), &[400]),
         row("two hosts in any case", with("HOST: other"), &[400]),
+        row("no host", valid.replace("host: test\r\n", ""), &[400]),
+        row("a host that is none", valid.replace("host: test", "host: user@test"), &[400]),
+        row(
+            "no host before HTTP/1.1",
+            valid.replace("HTTP/1.1\r\nhost: test\r\n", "HTTP/1.0\r\n"),
+            &[200],
+        ),
         row(
             "too long a body that waits to be asked for",
             format!("{POST}{USUAL}expect: 100-continue\r\ncontent-length: 6000000\r\n\r\n"),

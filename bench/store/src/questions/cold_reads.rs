@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use alloy_primitives::B256;
 use anyhow::{Context as _, Result};
-use store::disk::{CachedRead, DataFile, Disk, DiskError, FileVersion, Folder, LockGuard};
+use store::disk::{
+    CachedRead, DataFile, Disk, DiskError, FileVersion, Folder, LockGuard, WritableFile,
+};
 use store::read::block_on;
 use store::{Limits, LogQuery, LoggedRows, Reader, RowParts, RunSubject, View};
 
@@ -251,16 +253,12 @@ impl Disk for ColdDisk {
         Ok(Arc::new(ColdFile { file: self.folder.open(name)?, counts: Arc::clone(&self.counts) }))
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<Box<dyn WritableFile>, DiskError> {
         self.folder.write(name, bytes)
     }
 
-    fn append(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
+    fn append(&self, name: &str, bytes: &[u8]) -> Result<Box<dyn WritableFile>, DiskError> {
         self.folder.append(name, bytes)
-    }
-
-    fn fsync_file(&self, name: &str) -> Result<(), DiskError> {
-        self.folder.fsync_file(name)
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {

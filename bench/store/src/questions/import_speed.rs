@@ -9,7 +9,6 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use alloy_consensus::transaction::SignerRecoverable as _;
 use anyhow::{Result, ensure};
 use chain::trust::Anchors;
 use ingest::archive::{Archive, ArchiveError};
@@ -91,9 +90,10 @@ fn recover(blocks: &ArchiveBlocks, threads: NonZeroUsize) -> Result<()> {
         threads,
         blocks.iter(),
         |transactions| {
-            let mut buffer = Vec::new();
             transactions.iter().all(|transaction| {
-                let sender = transaction.envelope.recover_unchecked_with_buf(&mut buffer);
+                let envelope = &transaction.envelope;
+                let hash = envelope.signature_hash();
+                let sender = envelope.signature().recover_address_from_prehash(&hash);
                 sender.ok() == Some(transaction.sender)
             })
         },
