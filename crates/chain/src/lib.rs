@@ -46,6 +46,7 @@ mod range;
 mod receipt;
 mod rlp;
 mod rules;
+mod signature;
 mod spec;
 mod split_mix;
 mod trie;
@@ -68,6 +69,7 @@ pub use receipt::{
 };
 pub use rlp::whole_list;
 pub use rules::{RuleFault, StepFields, check_step};
+pub use signature::sign;
 pub use spec::ChainSpec;
 pub use split_mix::SplitMix64;
 pub use trie::OrderedTrie;

@@ -126,15 +126,27 @@ impl Anchors {
     }
 
     /// Trusts one more block on the operator's word.
-    pub fn with_operator(mut self, anchor: Anchor) -> Result<Self, AnchorConflict> {
-        match self.expected_hash(anchor.number) {
-            None => {
-                self.operator.insert(anchor.number, anchor.hash);
-                Ok(self)
+    pub fn with_operator(self, anchor: Anchor) -> Result<Self, AnchorConflict> {
+        self.with_operators([anchor])
+    }
+
+    /// Trusts more blocks on the operator's word.
+    pub fn with_operators(
+        mut self,
+        anchors: impl IntoIterator<Item = Anchor>,
+    ) -> Result<Self, AnchorConflict> {
+        for anchor in anchors {
+            match self.expected_hash(anchor.number) {
+                None => {
+                    self.operator.insert(anchor.number, anchor.hash);
+                }
+                Some((trusted, _)) if trusted == anchor.hash => {}
+                Some((trusted, kind)) => {
+                    return Err(AnchorConflict { refused: anchor, trusted, kind });
+                }
             }
-            Some((trusted, _)) if trusted == anchor.hash => Ok(self),
-            Some((trusted, kind)) => Err(AnchorConflict { refused: anchor, trusted, kind }),
         }
+        Ok(self)
     }
 
     /// Trusts mainnet's pre-merge epochs. They count only for mainnet itself, which its genesis
@@ -176,7 +188,13 @@ impl Anchors {
 
     /// The operator's anchors, lowest number first. One at genesis is not repeated here.
     pub fn operator(&self) -> impl Iterator<Item = Anchor> {
-        self.operator.iter().map(|(number, hash)| Anchor { number: *number, hash: *hash })
+        self.operator_between(0, u64::MAX)
+    }
+
+    /// Those from `first` to `last`, which must not be lower.
+    fn operator_between(&self, first: u64, last: u64) -> impl DoubleEndedIterator<Item = Anchor> {
+        let between = self.operator.range(first..=last);
+        between.map(|(number, hash)| Anchor { number: *number, hash: *hash })
     }
 }
 

@@ -7,7 +7,6 @@
 use std::ops::Deref;
 
 use alloy_consensus::crypto::SECP256K1N_HALF;
-use alloy_consensus::transaction::SignerRecoverable;
 use alloy_consensus::{EthereumTxEnvelope, Header, TxEip4844, TxType, proofs};
 use alloy_eips::eip2718::Decodable2718;
 use alloy_eips::eip4895::Withdrawal;
@@ -150,8 +149,6 @@ pub struct Verifier<'a> {
     parent_hash: Option<B256>,
     /// The parent's header, as far as it is known.
     parent: Option<StepFields>,
-    /// Reused for signing payloads, so that a block costs no allocation for them.
-    signing_buffer: Vec<u8>,
 }
 
 impl<'a> Verifier<'a> {
@@ -163,7 +160,7 @@ impl<'a> Verifier<'a> {
             // A parent numbered u64::MAX has no child: every header then fails its number.
             Start::After { number, hash } => (number.saturating_add(1), Some(hash)),
         };
-        Self { spec, anchors, next, parent_hash, parent: None, signing_buffer: Vec::new() }
+        Self { spec, anchors, next, parent_hash, parent: None }
     }
 
     /// The same with the header before the run, against which the first block's is held: steps of
@@ -279,7 +276,8 @@ impl<'a> Verifier<'a> {
                 return Err(Fault::HighS { index, hash: *envelope.tx_hash(), found: s });
             }
             let sender = envelope
-                .recover_unchecked_with_buf(&mut self.signing_buffer)
+                .signature()
+                .recover_address_from_prehash(&envelope.signature_hash())
                 .map_err(|_| Fault::Sender { index, hash: *envelope.tx_hash() })?;
             transactions.push(Transaction { encoded: encoded.clone(), envelope, sender });
         }

@@ -16,6 +16,7 @@ use store::PublishedHistory;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::Failure;
+use crate::hints::system_hint;
 use crate::output::{clock, counted, grouped};
 use crate::progress::ProgressLine;
 
@@ -61,13 +62,33 @@ pub(crate) fn bucket_runtime() -> Result<Runtime, Failure> {
 
 /// Why a bucket could not be used, and what to do about it.
 pub(crate) fn bucket_failure(error: &BucketError) -> Failure {
-    let hint = if error.may_pass() {
-        "\n  hint: see whether the store is there and lets you in: credentials and endpoints come from \
-         the variables AWS_*, GOOGLE_* and AZURE_*"
-    } else {
-        ""
-    };
+    let hint = bucket_hint(error).map_or(String::new(), |hint| format!("\n  hint: {hint}"));
     Failure::Work(anyhow!("{error}{hint}"))
+}
+
+fn bucket_hint(error: &BucketError) -> Option<&'static str> {
+    if let Some(hint) = error.system_kind().and_then(system_hint) {
+        return Some(hint);
+    }
+    if !error.may_pass() && !error.is_denied() {
+        return None;
+    }
+    match error.place().split_once(':')?.0 {
+        "s3" | "s3a" => Some(
+            "check the network, and the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and \
+             AWS_REGION; AWS_ENDPOINT_URL names a store other than Amazon's",
+        ),
+        "gs" => Some(
+            "check the network, and the variable GOOGLE_APPLICATION_CREDENTIALS, which names a file \
+             of credentials",
+        ),
+        "az" | "adl" | "azure" | "abfs" | "abfss" => Some(
+            "check the network, and the variables AZURE_STORAGE_ACCOUNT_NAME and \
+             AZURE_STORAGE_ACCOUNT_KEY",
+        ),
+        "http" | "https" => Some("check the address and whether its server runs"),
+        _ => None,
+    }
 }
 
 /// What was read of a bucket, as a store takes it.

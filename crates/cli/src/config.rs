@@ -16,7 +16,6 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -30,13 +29,14 @@ use crate::Failure;
 use crate::args::Args;
 use crate::args::given::{GivenSetting, GivenSettings};
 use crate::data_folder::{CONFIG_NAME, default_folder, has_manifest};
+use crate::hints::system_hint;
 use crate::upstream_args::parse_node;
 
 use document::{ConfigDocument, ConfigEntry, ConfigValue, DocumentError, read_document};
 use keys::read_keys;
 use settings::{NEEDS, NEEDS_OTHER, Setting, SettingKind, map_settings, settings};
 use suggestion::suggest_by_ending;
-use variables::{check_typed_variables, parse_switch};
+use variables::{check_typed_variables, parse_switch, refuse_retired_variables};
 
 /// Variables that help texts show; all of them would be half of what is shown.
 const SHOWN: [&str; 7] = [
@@ -63,35 +63,61 @@ pub(crate) struct ConfigFile {
 
 /// Reads the command line with all that stands behind it. Ends the process where clap does: for help,
 /// and for a command line that is wrong.
-pub(crate) fn parse(typed: &[OsString]) -> Result<Args, Failure> {
-    try_parse(typed)?.map_err(|error| error.exit())
+pub(crate) fn parse(line: &[OsString]) -> Result<Args, Failure> {
+    try_parse(line)?.map_err(|error| error.exit())
 }
 
 /// The same for a command that another one goes on as, or that is read once more: what is wrong with it is
 /// told to whoever asked.
-pub(crate) fn parse_inner(typed: &[OsString]) -> Result<Args, Failure> {
-    try_parse(typed)?.map_err(|error| Failure::Usage(anyhow!("{error}")))
+pub(crate) fn parse_inner(line: &[OsString]) -> Result<Args, Failure> {
+    try_parse(line)?.map_err(|error| Failure::Usage(anyhow!("{error}")))
 }
 
-fn try_parse(typed: &[OsString]) -> Result<Result<Args, clap::Error>, Failure> {
-    let root = command_of(typed);
-    let file = match locate(&root, typed) {
+fn try_parse(line: &[OsString]) -> Result<Result<Args, clap::Error>, Failure> {
+    let known = settings(&command());
+    let typed = match parse_typed(line) {
+        Ok(typed) => typed,
+        Err(error) => return Ok(Err(suggest_by_ending(error, &known, line))),
+    };
+    // Shells ask for completions whatever is set.
+    if typed.subcommand_name() != Some("completions") {
+        refuse_retired_variables()?;
+    }
+    let root = command_of(Some(&typed));
+    let file = match locate(&typed)? {
         Some(path) => ConfigFile::read(&root, &path)?,
         None => ConfigFile::default(),
     };
-    let known = settings(&root);
-    let matches = match file.apply(root.clone(), typed).try_get_matches_from(typed) {
+    let matches = match file.apply(root.clone(), &typed).try_get_matches_from(line) {
         Ok(matches) => matches,
         Err(error) => {
             // clap blames the flag for what its variable says.
             if matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation) {
-                check_typed_variables(&root, &known, typed)?;
+                check_typed_variables(&root, &known, &typed)?;
             }
-            return Ok(Err(suggest_by_ending(error, &known, typed)));
+            return Ok(Err(error));
         }
     };
-    refuse_unused(&known, &matches, typed)?;
-    Ok(file.args_from(&known, &matches, typed))
+    refuse_unused(&known, &matches)?;
+    Ok(file.args_from(&known, &matches, line))
+}
+
+/// The command and the flags on the command line, without variables, the file, and requirements that
+/// these may meet. Help, the version, and what is wrong whatever these say, are errors.
+pub(crate) fn parse_typed(line: &[OsString]) -> Result<ArgMatches, clap::Error> {
+    let root = map_settings(Args::command(), |_, arg| {
+        arg.required(false).requires(Resettable::<clap::Id>::Reset)
+    });
+    let root = root.mut_subcommands(|command| {
+        let groups: Vec<_> = command.get_groups().map(|group| group.get_id().clone()).collect();
+        let optional = |command: Command, id| command.mut_group(id, |group| group.required(false));
+        groups.into_iter().fold(command, optional)
+    });
+    root.try_get_matches_from(line).map_err(|error| {
+        // The same, with what help and usage show of variables and requirements.
+        let shown = command().try_get_matches_from(line).err();
+        shown.filter(|shown| shown.kind() == error.kind()).unwrap_or(error)
+    })
 }
 
 /// What the settings of a command came to.
@@ -99,7 +125,7 @@ fn given_settings(
     command: &str,
     known: &[Setting],
     matches: &ArgMatches,
-    typed: &[OsString],
+    line: &[OsString],
 ) -> GivenSettings {
     let own = known.iter().filter(|it| it.command.as_deref().is_none_or(|name| name == command));
     let given = |setting: &Setting| {
@@ -109,26 +135,22 @@ fn given_settings(
         Some((setting.flag.clone(), GivenSetting { name, values }))
     };
     let settings = own.filter_map(given).collect();
-    GivenSettings { typed: typed.to_vec(), file: None, settings }
+    GivenSettings { typed: line.to_vec(), file: None, settings }
 }
 
 /// Refuses flags that were typed and that nothing would come of.
-fn refuse_unused(
-    known: &[Setting],
-    matches: &ArgMatches,
-    typed: &[OsString],
-) -> Result<(), Failure> {
+fn refuse_unused(known: &[Setting], matches: &ArgMatches) -> Result<(), Failure> {
     for (command, needed, flags) in NEEDS_OTHER {
-        let Some(matches) = matches.subcommand_matches(command) else { continue };
+        let Some(own_matches) = matches.subcommand_matches(command) else { continue };
         let own = || known.iter().filter(|it| it.command.as_deref() == Some(command));
         let is_on = |setting: &Setting| match setting.kind {
-            SettingKind::Switch => matches.get_flag(&setting.id),
-            SettingKind::One | SettingKind::List => matches.contains_id(&setting.id),
+            SettingKind::Switch => own_matches.get_flag(&setting.id),
+            SettingKind::One | SettingKind::List => own_matches.contains_id(&setting.id),
         };
         if own().any(|setting| setting.flag == needed && is_on(setting)) {
             continue;
         }
-        let is_unused = |it: &&Setting| flags.contains(&it.flag.as_str()) && it.is_typed(typed);
+        let is_unused = |it: &&Setting| flags.contains(&it.flag.as_str()) && it.is_typed(matches);
         if let Some(Setting { flag, .. }) = own().find(is_unused) {
             return Err(Failure::Usage(anyhow!(
                 "--{flag} means nothing here without --{needed}: add --{needed}, or leave --{flag} \
@@ -141,16 +163,16 @@ fn refuse_unused(
 
 /// The command line, with a variable for every flag.
 pub(crate) fn command() -> Command {
-    command_of(&[])
+    command_of(None)
 }
 
 /// The same for what was typed, which is stronger than a variable that leaves no room for it.
-fn command_of(typed: &[OsString]) -> Command {
+fn command_of(typed: Option<&ArgMatches>) -> Command {
     let known = settings(&Args::command());
+    let is_typed = |setting: &Setting| typed.is_some_and(|typed| setting.is_typed(typed));
     let is_overruled = |setting: &Setting| {
         let mut others = known.iter().filter(|other| other.command == setting.command);
-        !setting.is_typed(typed)
-            && others.any(|other| setting.gives_way_to(other) && other.is_typed(typed))
+        !is_typed(setting) && others.any(|other| setting.gives_way_to(other) && is_typed(other))
     };
     map_settings(Args::command(), |setting, arg| {
         let arg = match setting.kind {
@@ -169,59 +191,67 @@ fn command_of(typed: &[OsString]) -> Command {
     })
 }
 
-/// Where the file is: as the flag or the variable says, or else in the data folder, if it is there.
-pub(crate) fn locate(root: &Command, typed: &[OsString]) -> Option<PathBuf> {
-    let is_help = |text: &OsString| {
-        let is_named = ["--help", "--version", "help"].iter().any(|help| text == help);
-        // Short flags may stand together, as in -qh.
-        let shorts = text.to_str().and_then(|text| text.strip_prefix('-'));
-        let is_short = |shorts: &str| {
-            shorts.contains(['h', 'V']) && !shorts.contains(|it| !"hVqv".contains(it))
-        };
-        is_named || shorts.is_some_and(is_short)
-    };
-    // Whoever asks how it is done is told, whatever the file says.
-    if typed.iter().skip(1).take_while(|text| *text != "--").any(is_help) {
-        return None;
+/// Where the file is: as the flag or the variable says, or else in the data folder. A file there that
+/// cannot be read is an error: without it a server would have no keys, no rates and no TLS.
+pub(crate) fn locate(typed: &ArgMatches) -> Result<Option<PathBuf>, Failure> {
+    let Some((command, own)) = typed.subcommand() else { return Ok(None) };
+    // Shells ask for completions whenever they start.
+    if command == "completions" {
+        return Ok(None);
     }
-    // So are shells that ask for completions whenever they start.
-    if typed_command(root, typed) == Some("completions") {
-        return None;
-    }
-    let given = |flag: &str, variable: &str| {
+    let given = |id: &str, variable: &str| {
+        let flag = own.try_get_one::<PathBuf>(id).ok().flatten().cloned();
         let variable = || env::var_os(variable).filter(|value| !value.is_empty());
-        find_value(typed, flag).or_else(variable).map(PathBuf::from)
+        flag.or_else(|| variable().map(PathBuf::from))
     };
     if let Some(path) = given("config", "QUIPU_CONFIG") {
-        return Some(path);
+        return Ok(Some(path));
     }
     // The demo has a data folder of its own, which is new.
-    if typed_command(root, typed) == Some("demo") {
-        return None;
+    if command == "demo" {
+        return Ok(None);
     }
-    let folder = given("data-dir", "QUIPU_DATA_DIR").or_else(default_folder)?;
-    Some(folder.join(CONFIG_NAME)).filter(|path| path.is_file())
+    let folder = given("data_dir", "QUIPU_DATA_DIR").or_else(default_folder);
+    folder.map_or(Ok(None), |folder| find_in(&folder))
 }
 
-/// The command that was typed, before clap has a say.
-fn typed_command<'a>(root: &'a Command, typed: &[OsString]) -> Option<&'a str> {
-    let names = || root.get_subcommands().map(Command::get_name);
-    typed.iter().skip(1).find_map(|text| names().find(|name| text.as_os_str() == *name))
+/// The file in a data folder; none only if there is nothing of that name, in a folder that can be found or
+/// is not there.
+fn find_in(folder: &Path) -> Result<Option<PathBuf>, Failure> {
+    let mut links = folder.ancestors().filter(|path| path.is_symlink() && !path.exists());
+    let reason = if let Some(link) = links.next() {
+        format!("{} is a symbolic link to nothing", link.display())
+    } else if folder.exists() && !folder.is_dir() {
+        "this is not a folder".to_owned()
+    } else {
+        return find_in_folder(folder);
+    };
+    Err(Failure::Usage(anyhow!(
+        "{}: cannot look for settings: {reason}\n  hint: see whether --data-dir is right",
+        folder.display()
+    )))
 }
 
-/// The value of a flag as it was typed, before clap has a say.
-pub(crate) fn find_value(typed: &[OsString], flag: &str) -> Option<OsString> {
-    let mut texts = typed.iter().take_while(|text| *text != "--");
-    while let Some(text) = texts.next() {
-        // Paths need not be UTF-8.
-        let bytes = text.as_bytes().strip_prefix(b"--");
-        match bytes.and_then(|bytes| bytes.strip_prefix(flag.as_bytes())) {
-            Some([]) => return texts.next().cloned(),
-            Some([b'=', value @ ..]) => return Some(OsStr::from_bytes(value).to_owned()),
-            _ => {}
+fn find_in_folder(folder: &Path) -> Result<Option<PathBuf>, Failure> {
+    let path = folder.join(CONFIG_NAME);
+    let mut hint = "remove it, put a file in its place, or name another one with --config FILE";
+    let reason = match fs::metadata(&path) {
+        Ok(found) if found.is_file() => return Ok(Some(path)),
+        Ok(_) => "not a regular file".to_owned(),
+        Err(_) if path.is_symlink() => "a symbolic link to a file that cannot be found".to_owned(),
+        Err(error) => {
+            let kind = error.kind();
+            if matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
+                return Ok(None);
+            }
+            hint = system_hint(kind).unwrap_or(hint);
+            error.to_string()
         }
-    }
-    None
+    };
+    Err(Failure::Usage(anyhow!(
+        "{}: cannot read the settings: {reason}\n  hint: {hint}",
+        path.display()
+    )))
 }
 
 impl ConfigFile {
@@ -234,7 +264,8 @@ impl ConfigFile {
             } else if error.kind() == io::ErrorKind::InvalidData {
                 anyhow!("{place}: this is no text in UTF-8")
             } else {
-                anyhow!("{place}: {error}")
+                let hint = system_hint(error.kind()).map(|hint| format!("\n  hint: {hint}"));
+                anyhow!("{place}: {error}{}", hint.unwrap_or_default())
             }
         });
         let wrong = |error: DocumentError| Failure::Usage(anyhow!("{place}: {error}"));
@@ -261,10 +292,12 @@ impl ConfigFile {
     /// What the file, the variables and the defaults come to for `quipu serve`, whose settings are the
     /// ones that can contradict each other.
     pub(crate) fn serve_args(&self) -> Result<Args, Failure> {
-        let typed = ["quipu", "serve"].map(OsString::from);
-        let matches = self.apply(command_of(&typed), &typed).try_get_matches_from(&typed);
+        let line = ["quipu", "serve"].map(OsString::from);
         let known = settings(&command());
-        let args = matches.and_then(|matches| self.args_from(&known, &matches, &typed));
+        let args = parse_typed(&line).and_then(|typed| {
+            let root = self.apply(command_of(Some(&typed)), &typed);
+            self.args_from(&known, &root.try_get_matches_from(&line)?, &line)
+        });
         args.map_err(|error| Failure::Usage(anyhow!("{}", said_by(&error))))
     }
 
@@ -273,18 +306,18 @@ impl ConfigFile {
         &self,
         known: &[Setting],
         matches: &ArgMatches,
-        typed: &[OsString],
+        line: &[OsString],
     ) -> Result<Args, clap::Error> {
         let mut args = Args::from_arg_matches(matches)?;
         if let crate::args::Command::Serve(serve) = &mut args.command {
             serve.admission.keys.clone_from(&self.keys);
-            serve.given = given_settings("serve", known, matches, typed);
+            serve.given = given_settings("serve", known, matches, line);
             serve.given.file.clone_from(&self.path);
         }
         if let crate::args::Command::Health(health) = &mut args.command {
             let is_typed = |flag: &str| {
                 let is_own = |it: &&Setting| it.command.as_deref() == Some("health");
-                known.iter().filter(is_own).any(|it| it.flag == flag && it.is_typed(typed))
+                known.iter().filter(is_own).any(|it| it.flag == flag && it.is_typed(matches))
             };
             // Whoever types an address means that one, whatever a file says of metrics.
             if is_typed("listen") && !is_typed("metrics-listen") {
@@ -328,7 +361,7 @@ impl ConfigFile {
     }
 
     /// The command line with what the file says as defaults, unless something stronger leaves no room.
-    fn apply(&self, root: Command, typed: &[OsString]) -> Command {
+    fn apply(&self, root: Command, typed: &ArgMatches) -> Command {
         let known = settings(&root);
         let is_given = |setting: &Setting| {
             setting.is_typed(typed)
@@ -392,6 +425,9 @@ fn check(
         }
         ConfigValue::One(_) | ConfigValue::List(_) if setting.kind == SettingKind::Switch => {
             return Err(format!("{name}: a switch is true or false"));
+        }
+        ConfigValue::List(values) if values.is_empty() && setting.kind == SettingKind::List => {
+            return Err(format!("{name}: the list is empty: give a value, or remove the line"));
         }
         ConfigValue::List(_) if setting.kind != SettingKind::List => {
             return Err(format!("{name}: one value is wanted, and not a list"));

@@ -9,7 +9,7 @@ use std::thread;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use store::Limits;
-use tracing::{info, warn};
+use tracing::{debug, warn};
 
 /// For everything but segments and clients: standard streams, the lock, head log, lookup runs, upstream
 /// nodes, what is being written, clients that are told that there is no room, whoever scrapes metrics.
@@ -65,7 +65,7 @@ pub(crate) fn log_shares(shares: &DescriptorShares, connections_wanted: usize) {
             limit of file descriptors is low, raise it with ulimit -n or LimitNOFILE"
         );
     } else {
-        info!(limit, segments, connections, "file descriptors");
+        debug!(limit, segments, connections, "file descriptors");
     }
 }
 

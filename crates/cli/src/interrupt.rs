@@ -31,16 +31,16 @@ pub(crate) fn on_interrupt<T>(
         let listening = runtime.and_then(|runtime| {
             let signals = {
                 let _entered = runtime.enter();
-                (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+                StopSignal::new()?
             };
             Ok((runtime, signals))
         });
         match listening {
-            Ok((runtime, (interrupt, terminate))) => {
+            Ok((runtime, mut signals)) => {
                 let _ = tell.send(Ok(()));
-                let code = runtime.block_on(wait(interrupt, terminate));
+                let code = runtime.block_on(signals.wait());
                 end(clean_up, said);
-                process::exit(code);
+                process::exit(code.into());
             }
             Err(error) => drop(tell.send(Err(error))),
         }
@@ -69,10 +69,24 @@ fn end<T>(clean_up: impl FnOnce() -> T + Send + 'static, said: &'static str) {
     }
 }
 
-/// Waits for a signal; the exit code that goes with it.
-async fn wait(mut interrupt: Signal, mut terminate: Signal) -> i32 {
-    tokio::select! {
-        _ = interrupt.recv() => INTERRUPTED.into(),
-        _ = terminate.recv() => TERMINATED.into(),
+/// Ctrl-C, or what a supervisor sends; heard from the moment it is made.
+#[derive(Debug)]
+pub(crate) struct StopSignal {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopSignal {
+    pub(crate) fn new() -> io::Result<Self> {
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok(Self { interrupt, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// The exit code that goes with the signal, if there is nothing else to tell.
+    pub(crate) async fn wait(&mut self) -> u8 {
+        tokio::select! {
+            _ = self.interrupt.recv() => INTERRUPTED,
+            _ = self.terminate.recv() => TERMINATED,
+        }
     }
 }

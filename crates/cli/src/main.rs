@@ -12,7 +12,9 @@ mod config;
 mod data_folder;
 mod descriptors;
 mod folder_text;
+mod free_space;
 mod head_text;
+mod hints;
 mod interrupt;
 mod node;
 mod output;
@@ -58,6 +60,9 @@ fn main() -> ExitCode {
         Err(Failure::Usage(error)) => (error, 2),
     };
     eprintln!("error: {error:#}");
+    if let Some(hint) = hints::find_hint(&error) {
+        eprintln!("  hint: {hint}");
+    }
     ExitCode::from(code)
 }
 
@@ -68,7 +73,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Check(check) => commands::check::run(&check),
         Command::Compare(compare) => commands::compare::run(&compare),
         Command::Completions(completions) => commands::completions::run(&completions),
-        Command::Config(config) => commands::config::run(&config, args.config.as_deref()),
+        Command::Config(config) => commands::config::run(&config),
         Command::Demo(demo) => commands::demo::run(demo),
         Command::Doctor(doctor) => commands::doctor::run(&doctor),
         Command::Export(export) => commands::export::run(&export),

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use alloy_consensus::transaction::SignerRecoverable;
 use alloy_primitives::{B256, keccak256};
 use chain::trust::Anchors;
 use chain::{Block, BlockNumber, BlockRange, ChainSpec, Verified, keccak256_each};
@@ -145,9 +144,10 @@ fn report_log_index(blocks: &[Verified<Block>], transaction_count: u64) {
 
 /// The senders of all transactions: the limit beside which importing is measured.
 fn recover(blocks: &[Verified<Block>]) {
-    let mut buffer = Vec::new();
     for transaction in blocks.iter().flat_map(|block| &block.transactions) {
-        let sender = transaction.envelope.recover_unchecked_with_buf(&mut buffer);
+        let envelope = &transaction.envelope;
+        let hash = envelope.signature_hash();
+        let sender = envelope.signature().recover_address_from_prehash(&hash);
         assert!(sender.is_ok_and(|sender| sender == transaction.sender), "proven before");
     }
 }

@@ -15,8 +15,6 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use alloy_consensus::crypto::secp256k1::sign_message;
-use alloy_consensus::transaction::SignerRecoverable;
 use alloy_primitives::{B256, U256};
 use chain::ChainSpec;
 use chain::trust::Anchors;
@@ -98,7 +96,7 @@ fn sign(count: usize) {
         |first| {
             for message in (first..).take(SIGN_PIECE) {
                 let hash = B256::from(U256::from(message));
-                sign_message(B256::repeat_byte(1), hash).expect("a valid key");
+                chain::sign(B256::repeat_byte(1), hash).expect("a valid key");
             }
         },
         |()| ControlFlow::Continue(()),
@@ -171,9 +169,10 @@ fn recover(blocks: &[Transactions], threads: NonZeroUsize) {
         threads,
         blocks.iter(),
         |transactions| {
-            let mut buffer = Vec::new();
             for transaction in transactions {
-                let sender = transaction.envelope.recover_unchecked_with_buf(&mut buffer);
+                let envelope = &transaction.envelope;
+                let hash = envelope.signature_hash();
+                let sender = envelope.signature().recover_address_from_prehash(&hash);
                 assert_eq!(sender.ok(), Some(transaction.sender));
             }
         },

@@ -29,7 +29,9 @@ use crate::import::{
 };
 use crate::prove::{Progress, Prover};
 use crate::stop::until_stopped;
-use crate::upstream::{FetchError, SourceFault, Upstreams, UpstreamsError, WantedBlock};
+use crate::upstream::{
+    FetchError, HeaderClaim, SourceFault, Upstreams, UpstreamsError, WantedBlock,
+};
 
 use source::with_source;
 
@@ -42,6 +44,8 @@ pub struct BackfillSettings {
     pub threads: NonZeroUsize,
     /// How long nodes that all fail are waited for.
     pub patience: Duration,
+    /// The block that the nodes call final, if no other may be taken in its place.
+    pub finalized: Option<HeaderClaim>,
 }
 
 /// Why blocks were not taken. What was committed before stays.
@@ -154,7 +158,7 @@ impl Backfiller<'_> {
         let below = hash_below(&view, part)?;
         let above = parent_above(&view, part)?;
         let is_linked = below.is_some() || above.is_some();
-        let statuses = view.manifest().statuses().into_iter();
+        let statuses = view.manifest().statuses().map_err(StoreError::from)?.into_iter();
         let anchored = statuses.filter(|(_, status)| matches!(status, TrustStatus::Anchored(_)));
         let anchored: Vec<BlockRange> = anchored.map(|(range, _)| range).collect();
         let prover = Prover {

@@ -8,6 +8,8 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use alloy_primitives::hex;
+
 /// First bytes that tell the kind.
 const BEGIN_BYTES: usize = 8;
 /// How every e2store file begins: an empty version entry.
@@ -63,7 +65,7 @@ impl fmt::Display for FileBegin {
             Some(b'{' | b'[') => "it looks like JSON",
             Some(b'<') => "it looks like a web page",
             _ if text.iter().all(is_letter) => "it looks like text",
-            _ => return write!(f, "it begins with {begin:02x?}"),
+            _ => return write!(f, "it begins with {}", hex::encode_prefixed(begin)),
         })
     }
 }
@@ -84,8 +86,8 @@ mod tests {
             (b" <!DOCTYPE html>", "it looks like a web page"),
             (b"9c3f42e0  x.era1", "it looks like text"),
             ("\u{e9}t\u{e9}".as_bytes(), "it looks like text"),
-            (b"\x7fELF\x02\x01\x01\0", "it begins with [7f, 45, 4c, 46, 02, 01, 01, 00]"),
-            (b"\0", "it begins with [00]"),
+            (b"\x7fELF\x02\x01\x01\0", "it begins with 0x7f454c4602010100"),
+            (b"\0", "it begins with 0x00"),
         ] {
             assert_eq!(FileBegin::of(bytes).to_string(), expected, "{bytes:?}");
         }

@@ -191,11 +191,7 @@ impl FolderChain {
         let networks = networks(files);
         let held = FolderFacts::read(store, only(&networks), named.as_ref())?;
         match named {
-            Some(named) => {
-                let name = held.network.name.clone();
-                let name = name.as_deref().or_else(|| only(&networks));
-                Self::named(named, held, name)
-            }
+            Some(named) => Self::named(named, held, only(&networks)),
             None => Ok(Self::of(held.or_by_names(&networks)?)),
         }
     }
@@ -209,10 +205,7 @@ impl FolderChain {
     ) -> Result<Option<Self>, FolderChainError> {
         let held = FolderFacts::read(store, None, named.as_ref())?;
         match named {
-            Some(named) => {
-                let held_name = held.network.name.clone();
-                Self::named(named, held, held_name.as_deref().or(name)).map(Some)
-            }
+            Some(named) => Self::named(named, held, name).map(Some),
             None => Ok(held.spec.map(Self::of)),
         }
     }
@@ -229,13 +222,16 @@ impl FolderChain {
         &self.spec
     }
 
-    /// The user names the chain: it must not be another than the one that is held.
+    /// The user names the chain: it must not be another than the one that is held. `name` is what others
+    /// than the folder call it.
     fn named(
         named: NamedChain,
         held: FolderFacts,
         name: Option<&str>,
     ) -> Result<Self, FolderChainError> {
-        let spec = named.spec(name)?;
+        let spec = named.spec(held.network.name.as_deref().or(name))?;
+        // The folder's name is not that of another chain.
+        let own_name = named.spec(name)?.name().to_owned();
         // A chain id alone says less than what the folder knows.
         let is_bare = matches!(named, NamedChain::Id { .. }) && spec.genesis_hash().is_none();
         let genesis = match named {
@@ -248,7 +244,7 @@ impl FolderChain {
         if held.is_empty {
             return Ok(Self { spec, genesis });
         }
-        held.refuse_other(&spec)?;
+        held.refuse_other(&spec, own_name)?;
         let own = held.spec.filter(|_| is_bare);
         Ok(Self { spec: own.unwrap_or(spec), genesis })
     }
@@ -401,16 +397,16 @@ impl FolderFacts {
     }
 
     /// Refuses another chain than the one that is held.
-    fn refuse_other(&self, named: &ChainSpec) -> Result<(), FolderChainError> {
+    fn refuse_other(&self, chain: &ChainSpec, named: String) -> Result<(), FolderChainError> {
         let own = self.spec.as_ref();
         let known = Network {
             name: None,
             chain_id: own.and_then(ChainSpec::chain_id).or(self.network.chain_id),
             genesis_hash: self.first_hash.or_else(|| own.and_then(ChainSpec::genesis_hash)),
         };
-        let Some(difference) = difference(&known, named) else { return Ok(()) };
+        let Some(difference) = difference(&known, chain) else { return Ok(()) };
         let name = self.network.name.clone().unwrap_or_else(|| "a chain".to_owned());
-        let (folder, named) = (self.folder.clone(), named.name().to_owned());
+        let folder = self.folder.clone();
         Err(FolderChainError::OtherChain { folder, name, named, difference })
     }
 }

@@ -27,8 +27,9 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use chain::trust::Anchors;
 use chain::{BlockNumber, ChainSpec, decode_header};
+use store::head::SupersededBlock;
 use store::read::block_on;
-use store::{BlockId, CommitFacts, PreparedSegments, Reader, StoreError, Writer};
+use store::{BlockId, CommitFacts, PreparedSegments, Reader, StoreError, View, Writer};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep};
@@ -87,8 +88,13 @@ pub struct Follower {
     board: Arc<StatusBoard>,
     /// When nodes were last asked what is final.
     finality_asked: Option<Instant>,
+    /// Per node, linked headers from the block that it last called final (its tip, where depth decides)
+    /// down towards our tip, while our tip is below that block.
+    final_paths: BTreeMap<usize, Vec<HeaderClaim>>,
     /// The lost block that the nodes were found to have too.
     lost_checked: Option<BlockId>,
+    /// The block of the head that was last logged as superseded.
+    superseded: Option<SupersededBlock>,
     /// What following cannot go past for now.
     standstill: Option<Standstill>,
     /// What the folder's notice says.
@@ -105,6 +111,13 @@ pub struct Follower {
     commits: mpsc::Receiver<CommitRequest>,
     /// The other end, for those who want to commit.
     commits_from: mpsc::Sender<CommitRequest>,
+}
+
+/// The highest sealed block, of the folder or published. A segment that cannot be read is sealed all the
+/// same: nothing is followed below it.
+fn sealed_tip(view: &View) -> Option<BlockNumber> {
+    let own = view.manifest().segments().iter();
+    view.segments().chain(own).map(|entry| BlockNumber(entry.range.last())).max()
 }
 
 /// A block by number and hash.
@@ -144,7 +157,9 @@ impl Follower {
             settings,
             board,
             finality_asked: None,
+            final_paths: BTreeMap::new(),
             lost_checked: None,
+            superseded: None,
             standstill: None,
             notice,
             notice_error: None,
@@ -283,6 +298,7 @@ impl Follower {
 
     /// One step, and what is to be told of it.
     async fn step_and_tell(&mut self, target: AgreedTip) -> Step {
+        self.log_superseded();
         let stepped = self.step(target).await;
         if let Some(missing) = stepped.as_ref().err().and_then(FollowError::missing_block) {
             self.upstreams.doubt_tip(target, missing).await;
@@ -367,13 +383,8 @@ impl Follower {
     /// Our newest block.
     fn tip(&self) -> Result<Option<BlockNumberAndHash>, StoreError> {
         let view = self.writer.view();
-        if let Some(tip) = view.head().tip() {
-            return Ok(Some((tip.number().get(), tip.hash())));
-        }
-        // A segment that cannot be read is sealed all the same: nothing is followed below it.
-        let sealed = view.manifest().segments().last();
-        let sealed = sealed.map(|entry| BlockNumber(entry.range.last()));
-        let Some(number) = view.tip().max(sealed) else { return Ok(None) };
+        // Sealed blocks may go on above the head: others may have published them.
+        let Some(number) = view.tip().max(sealed_tip(&view)) else { return Ok(None) };
         Ok(self.hash_at(number.get())?.map(|hash| (number.get(), hash)))
     }
 
@@ -405,6 +416,19 @@ impl Follower {
             .find_map(|(blocks, first)| Some((blocks, timestamp(first)?)))?;
         let millis = end.saturating_sub(begin).saturating_mul(1000) / blocks;
         Some(Duration::from_millis(millis).clamp(BLOCK_TIME_MIN, BLOCK_TIME_MAX))
+    }
+
+    /// Logs once that blocks of the head are not shown: another chain was sealed in their place.
+    fn log_superseded(&mut self) {
+        let superseded = self.writer.view().superseded();
+        if superseded != self.superseded
+            && let Some(SupersededBlock { number, found, sealed }) = superseded
+        {
+            let number = number.get();
+            warn!(number, %found, %sealed, "blocks of the head are not shown: another chain was \
+                sealed or published in their place");
+        }
+        self.superseded = superseded;
     }
 
     /// Says that blocks were taken from another branch than before, if they were.

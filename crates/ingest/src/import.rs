@@ -48,7 +48,7 @@ pub(crate) use trust::Trust;
 
 pub use error::ImportError;
 pub use judge::{Commit, ImportReport};
-pub use merge::{Merger, merge_pending};
+pub use merge::{Merger, merge_next};
 pub use order::order_files;
 pub use published::PublishedImporter;
 pub(crate) use units::reading_order;

@@ -51,4 +51,5 @@ pub(crate) use tls::{client_config, client_config_unused};
 pub use upstreams::{
     AgreedTip, Member, MemberHealth, RestLimits, TipNews, UpstreamStatus, Upstreams, UpstreamsError,
 };
+pub(crate) use upstreams::{CLAIMS_MAX, CLAIMS_PER_STEP};
 pub use wanted_block::WantedBlock;

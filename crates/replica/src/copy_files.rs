@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use store::disk::{Disk, DiskError};
+use store::disk::{Disk, DiskError, WritableFile};
 use thiserror::Error;
 use tokio::task::spawn_blocking;
 
@@ -152,7 +152,7 @@ impl FileCopy<'_> {
     async fn try_to_make(&self) -> Result<(), CopyError> {
         let mut download = Download::begin(self.bucket, self.file).await?;
         let mut buffer = Vec::new();
-        let mut is_begun = false;
+        let mut file: Option<Box<dyn WritableFile>> = None;
         loop {
             if (self.stop)() {
                 return Err(CopyError::Stopped);
@@ -163,34 +163,36 @@ impl FileCopy<'_> {
                 self.progress.advance(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
                 buffer.extend_from_slice(&bytes);
             }
-            if buffer.len() >= BUFFER_BYTES || (is_last && !(is_begun && buffer.is_empty())) {
-                let (name, bytes) = (self.partial_name(), std::mem::take(&mut buffer));
-                self.on_disk(move |disk| {
-                    if is_begun { disk.append(&name, &bytes) } else { disk.write(&name, &bytes) }
-                })
-                .await?;
-                is_begun = true;
+            if buffer.len() >= BUFFER_BYTES || is_last {
+                let (partial, name) = (self.partial_name(), self.file.name.clone());
+                let (begun, bytes) = (file.take(), std::mem::take(&mut buffer));
+                let written = self.on_disk(move |disk| {
+                    let mut file = match begun {
+                        Some(mut file) => file.append(&bytes).map(|()| file)?,
+                        None => disk.write(&partial, &bytes)?,
+                    };
+                    if is_last {
+                        file.fsync()?;
+                        disk.rename(&partial, &name)?;
+                    }
+                    Ok(file)
+                });
+                file = Some(written.await?);
             }
             if is_last {
-                break;
+                return Ok(());
             }
         }
-        let (partial, name) = (self.partial_name(), self.file.name.clone());
-        self.on_disk(move |disk| {
-            disk.fsync_file(&partial)?;
-            disk.rename(&partial, &name)
-        })
-        .await
     }
 
     fn partial_name(&self) -> String {
         format!("{}{PARTIAL_END}", self.file.name)
     }
 
-    async fn on_disk(
+    async fn on_disk<T: Send + 'static>(
         &self,
-        act: impl FnOnce(&dyn Disk) -> Result<(), DiskError> + Send + 'static,
-    ) -> Result<(), CopyError> {
+        act: impl FnOnce(&dyn Disk) -> Result<T, DiskError> + Send + 'static,
+    ) -> Result<T, CopyError> {
         let disk = Arc::clone(self.dest);
         let acted = spawn_blocking(move || act(&*disk)).await;
         let file = || format!("{}/{}", self.dest.place(), self.file.name);

@@ -1,27 +1,26 @@
-//! Admission: who may ask, which methods, and how much a second.
+//! Admission: who may call, which methods, and how much a second.
 //!
-//! - `keys` are API keys, stored as hashes;
-//! - `tokens` are JSON Web Tokens, which say themselves what they allow;
-//! - `credentials` are what the head of a request says of who asks;
-//! - `proxies` are believed when they tell whom they forward;
+//! - `keys` are API keys, each stored as its `key_hash`;
+//! - `credentials` are what the head of a request says about its sender;
+//! - `proxies` are trusted to name the client that they forward;
 //! - `rates` and `rate_table` count calls and weight, by key and by address;
-//! - `caller` is whoever was let in;
+//! - `caller` is an admitted client;
 //! - `shared` holds the rules, which can be replaced while requests are served;
-//! - `connection` and `socket` remember who asks on a connection.
+//! - `connection` and `socket` remember the caller of a connection.
 //!
-//! Knows: the rules, and what becomes of a request that they do not let in.
+//! Knows: the rules, and how a request is refused that they do not admit.
 //! Never knows: HTTP beyond names and values of header fields, or what is asked.
 
 mod caller;
 mod connection;
 mod credentials;
+mod key_hash;
 mod keys;
 mod proxies;
 mod rate_table;
 mod rates;
 mod shared;
 mod socket;
-mod tokens;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -31,30 +30,26 @@ use thiserror::Error;
 use crate::address_group::AddressGroup;
 use crate::refusal::ExceededRate;
 
-use caller::{ADDRESS, Grant};
-use credentials::Secret;
+use caller::ADDRESS;
 use keys::KeyTable;
 use proxies::TrustedProxies;
 use rate_table::RateTable;
 use rates::RateLimits;
-use tokens::{TokenClock, TokenGrant, TokenVerifier};
 
-pub(crate) use caller::Caller;
+pub(crate) use caller::{Caller, ClientId};
 pub(crate) use connection::ConnectionCaller;
 pub(crate) use credentials::{CallerHead, strip_key};
-pub use keys::{ApiKey, KeyHash, KeyHashError};
+pub use key_hash::{KeyHash, KeyHashError};
+pub use keys::ApiKey;
 pub use proxies::{ProxyNetwork, ProxyNetworkError};
 pub use rates::Rates;
 pub(crate) use shared::SharedAdmission;
 pub(crate) use socket::SocketCaller;
-pub(crate) use tokens::TokenFault;
-pub use tokens::{TokenKey, TokenKeyError};
 
-/// Whether a request needs a key or a token.
+/// Whether a request needs a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyRequirement {
-    /// As soon as there is a key, or a key for tokens. Rules of this kind do not open a server that needs
-    /// one.
+    /// As soon as there is a key. Rules of this kind do not open a server that needs one.
     #[default]
     IfAnyKnown,
     /// Every request does. Without any key nobody is let in.
@@ -66,7 +61,7 @@ pub enum KeyRequirement {
 /// The rules as an operator gives them. Without keys and rates everybody is let in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdmissionSettings {
-    /// Whether a key or a token is needed.
+    /// Whether a key is needed.
     pub key_requirement: KeyRequirement,
     /// The keys that are let in.
     pub keys: Vec<ApiKey>,
@@ -74,8 +69,6 @@ pub struct AdmissionSettings {
     pub per_address: Rates,
     /// Proxies whose word on the address of a client is believed.
     pub proxies: Vec<ProxyNetwork>,
-    /// Keys by which tokens are believed; with none, no token is.
-    pub token_keys: Vec<TokenKey>,
 }
 
 /// Rules that are in force, and what was asked under them so far.
@@ -86,9 +79,6 @@ pub struct Admission {
     per_address: Rates,
     addresses: Arc<RateTable<AddressGroup>>,
     proxies: TrustedProxies,
-    tokens: TokenVerifier,
-    /// What subjects of tokens have asked, at each of the rates that their tokens tell.
-    subjects: Arc<RateTable<(KeyHash, Rates)>>,
 }
 
 /// Why rules are not put in force.
@@ -109,8 +99,6 @@ pub(crate) enum Denial {
     NoKey,
     /// Its key is none of those that are let in.
     UnknownKey,
-    /// Its token is not believed.
-    BadToken(TokenFault),
     /// Its address has asked too much.
     RateLimited(ExceededRate),
 }
@@ -119,36 +107,26 @@ impl Admission {
     /// Rules that can be put in force.
     #[must_use]
     pub fn new(settings: AdmissionSettings) -> Self {
-        Self::with_clock(settings, TokenClock::system())
-    }
-
-    /// The same by another time of day, since the beginning of 1970.
-    #[cfg(test)]
-    pub(crate) fn at_time(settings: AdmissionSettings, now: fn() -> std::time::Duration) -> Self {
-        Self::with_clock(settings, TokenClock(now))
-    }
-
-    fn with_clock(settings: AdmissionSettings, clock: TokenClock) -> Self {
-        let AdmissionSettings { key_requirement, keys, per_address, proxies, token_keys } =
-            settings;
+        let AdmissionSettings { key_requirement, keys, per_address, proxies } = settings;
         Self {
             key_requirement,
             keys: KeyTable::new(keys),
             per_address,
             addresses: Arc::default(),
             proxies: TrustedProxies::new(proxies),
-            tokens: TokenVerifier::new(&token_keys, clock),
-            subjects: Arc::default(),
         }
     }
 
-    /// Whether everybody is let in, for any amount, and nobody needs to be looked up.
+    /// Whether every client is admitted, for any amount, and is the other end of its connection: none needs
+    /// to be looked up.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        !self.needs_key() && !self.knows_key() && self.per_address.is_unlimited()
+        let is_unlimited =
+            !self.needs_key() && !self.knows_key() && self.per_address.is_unlimited();
+        is_unlimited && self.proxies.is_empty()
     }
 
-    /// Whether only callers with a key or a token are let in.
+    /// Whether only callers with a key are admitted.
     #[must_use]
     pub fn needs_key(&self) -> bool {
         match self.key_requirement {
@@ -158,10 +136,10 @@ impl Admission {
         }
     }
 
-    /// Whether there is a key, or a key for tokens.
+    /// Whether there is a key.
     #[must_use]
     pub fn knows_key(&self) -> bool {
-        !self.keys.is_empty() || !self.tokens.is_empty()
+        !self.keys.is_empty()
     }
 
     /// Refuses to take the place of rules that need a key, if these let everybody in and nobody has said
@@ -177,7 +155,6 @@ impl Admission {
     /// Goes on counting where other rules left off, for keys and addresses whose rates are the same.
     fn continue_from(&mut self, previous: &Self) {
         self.keys.continue_from(&previous.keys);
-        self.subjects = Arc::clone(&previous.subjects);
         if self.per_address == previous.per_address {
             self.addresses = Arc::clone(&previous.addresses);
         }
@@ -188,39 +165,17 @@ impl Admission {
         self.proxies.client_address(peer, head.forwarded())
     }
 
-    /// Lets a caller in, or tells why not.
-    fn admit(&self, secret: Option<Secret<'_>>, client: IpAddr) -> Result<Arc<Caller>, Denial> {
-        // To verify a signature is work, which nobody asks for more often than it may.
-        let is_token = |secret: Secret<'_>| {
-            self.tokens.takes(secret.text) && self.keys.find(&secret.hash).is_none()
-        };
-        if secret.is_some_and(is_token)
-            && let Some(limits) = self.address_limits(client)
-        {
-            limits.check(ADDRESS).map_err(Denial::RateLimited)?;
-        }
-        self.identify(secret, client)
-    }
-
-    /// Lets a caller in, however much its address has asked.
-    fn identify(&self, secret: Option<Secret<'_>>, client: IpAddr) -> Result<Arc<Caller>, Denial> {
-        let address = self.address_limits(client);
-        let secret = match secret {
-            Some(secret) if self.needs_key() || self.knows_key() => secret,
+    /// Admits a caller by the hash of its key, however much it has asked, or returns why not.
+    fn admit(&self, key: Option<KeyHash>, client: IpAddr) -> Result<Arc<Caller>, Denial> {
+        let (id, grant) = match key {
+            Some(hash) if self.needs_key() || self.knows_key() => {
+                let grant = self.keys.find(&hash).ok_or(Denial::UnknownKey)?;
+                (ClientId::Key(hash), Some(grant))
+            }
             None if self.needs_key() => return Err(Denial::NoKey),
-            Some(_) | None => return Ok(Arc::new(Caller::new(None, address))),
+            Some(_) | None => (ClientId::at(client), None),
         };
-        if let Some(grant) = self.keys.find(&secret.hash) {
-            return Ok(Arc::new(Caller::new(Some(grant), address)));
-        }
-        if !self.tokens.takes(secret.text) {
-            return Err(Denial::UnknownKey);
-        }
-        let token = self.tokens.verify(secret.text, secret.hash).map_err(Denial::BadToken)?;
-        let TokenGrant { subject, name, methods, rates, until } = token;
-        let limits = self.subjects.find((subject, rates), rates);
-        let grant = Arc::new(Grant::with_limits(name, methods, limits));
-        Ok(Arc::new(Caller::new(Some(grant), address).until(until)))
+        Ok(Arc::new(Caller::new(id, grant, self.address_limits(client))))
     }
 
     /// Counts a request that was not let in as a call of its address: guessing is limited as asking is.

@@ -21,6 +21,7 @@ use store::{Reader, Store, StoreError, View};
 use tokio::time::Instant;
 
 use crate::absence::{Absence, HeldHistory, Horizon, UnknownHash};
+use crate::admission::ClientId;
 use crate::answered_range::AnsweredRange;
 use crate::budget::{Budget, ByteLease, LeasedFor, OutOfBudget};
 use crate::cache::AnswerCache;
@@ -36,6 +37,7 @@ use crate::params::{BlockRef, BlockTagName, Params};
 use crate::pass_through::Forwarding;
 use crate::refusal::Refusal;
 use crate::reply::CachedResult;
+use crate::shared_logs::SharedLogs;
 use crate::subscription::{Channel, SubscriptionIds};
 use crate::suggested_tip::SuggestedTip;
 
@@ -67,6 +69,9 @@ pub(crate) struct Context<'a> {
     /// How much an answer with logs may be.
     pub(crate) log_limits: LogLimits,
     pub(crate) filters: &'a Filters,
+    /// The client that its filters count for.
+    pub(crate) client: ClientId,
+    pub(crate) shared_logs: &'a SharedLogs,
     pub(crate) epoch_trees: &'a EpochTrees,
     /// The filters that were polled for the answer.
     pub(crate) filter_polls: &'a FilterPolls<'a>,

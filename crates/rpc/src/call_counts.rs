@@ -135,8 +135,10 @@ impl From<&Refusal> for CallOutcome {
             Refusal::BlockNotHeld { .. }
             | Refusal::HashNotHeld { .. }
             | Refusal::LookupMissing { .. }
-            | Refusal::ReceiptsNotHeld { .. } => Self::NotHeld,
-            Refusal::UnknownBlock
+            | Refusal::ReceiptsNotHeld { .. }
+            | Refusal::AccessListNotHeld { .. } => Self::NotHeld,
+            Refusal::ResourceNotFound { .. }
+            | Refusal::UnknownBlock
             | Refusal::ChainIdUnknown
             | Refusal::NothingHeld
             | Refusal::BeyondHead { .. }

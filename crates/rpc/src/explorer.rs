@@ -72,6 +72,7 @@ static FILES: LazyLock<Vec<ExplorerFile>> = LazyLock::new(|| {
         "search.js": SCRIPT,
         "snippets.js": SCRIPT,
         "style.css": STYLE,
+        "tip_state.js": SCRIPT,
         "tools.css": STYLE,
         "transaction.js": SCRIPT,
         "trie.js": SCRIPT,

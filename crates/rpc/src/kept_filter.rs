@@ -3,12 +3,16 @@
 //! Knows: how much memory all of them take, and how much they may.
 //! Never knows: who keeps one, or for how long.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use store::BloomQuery;
+
+use crate::admission::ClientId;
 use crate::log_filter::LogFilter;
 
-/// Memory of all filters that are kept. One has up to 150 kB, and a server may have very many
+/// Memory of all filters that are kept. One has up to 200 kB, and a server may have very many
 /// subscribers.
 const BYTES_MAX: usize = 64 << 20;
 
@@ -23,47 +27,90 @@ pub(crate) enum ChainFeed {
 
 /// The memory of filters, shared by all who keep some.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FilterBudget(Arc<AtomicUsize>);
+pub(crate) struct FilterBudget(Arc<Mutex<TakenBytes>>);
+
+/// What the filters of clients take, also those of subscriptions.
+#[derive(Debug, Default)]
+struct TakenBytes {
+    of_all: usize,
+    /// None of them is 0.
+    by_client: BTreeMap<ClientId, usize>,
+}
+
+/// What a new filter takes of something that all filters share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WantedShare {
+    pub(crate) size: usize,
+    /// What other filters have to give back for it.
+    pub(crate) missing: usize,
+}
 
 /// A filter that is kept; its memory is given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct KeptFilter {
     filter: LogFilter,
+    /// Its values, hashed once for all blocks.
+    for_blooms: BloomQuery,
+    client: ClientId,
     bytes: usize,
     budget: FilterBudget,
 }
 
 impl ChainFeed {
-    /// What it takes of the memory of filters.
-    pub(crate) fn bytes(&self) -> usize {
+    /// What it gives back of the memory of filters if it is dropped: nothing while a poll reads it.
+    pub(crate) fn bytes_given_back(&self) -> usize {
         match self {
-            Self::Blocks => 0,
-            Self::Logs(kept) => kept.bytes,
+            Self::Logs(kept) if Arc::strong_count(kept) == 1 => kept.bytes,
+            Self::Logs(_) | Self::Blocks => 0,
         }
     }
 }
 
 impl FilterBudget {
-    /// How many bytes would have to be given back before a filter is kept.
-    pub(crate) fn missing(&self, filter: &LogFilter) -> usize {
-        let room = BYTES_MAX.saturating_sub(self.0.load(Ordering::Relaxed));
-        bytes_of(filter).saturating_sub(room)
+    /// What a filter takes of the memory.
+    pub(crate) fn wanted(&self, filter: &LogFilter) -> WantedShare {
+        let (size, taken) = (bytes_of(filter), self.taken().of_all);
+        WantedShare { size, missing: taken.saturating_add(size).saturating_sub(BYTES_MAX) }
     }
 
-    /// Keeps a filter, or gives it back if there is no room for it.
-    pub(crate) fn admit(&self, filter: LogFilter) -> Result<Arc<KeptFilter>, LogFilter> {
+    /// Whether a client takes half of the memory, or more.
+    pub(crate) fn takes_half(&self, client: ClientId) -> bool {
+        self.taken().by_client.get(&client).is_some_and(|taken| *taken >= BYTES_MAX / 2)
+    }
+
+    /// What some clients take.
+    pub(crate) fn shares(
+        &self,
+        clients: impl Iterator<Item = ClientId>,
+    ) -> BTreeMap<ClientId, usize> {
+        let taken = self.taken();
+        clients.filter_map(|it| Some((it, *taken.by_client.get(&it)?))).collect()
+    }
+
+    /// Keeps a filter whose values are hashed, if there is room for it.
+    pub(crate) fn admit(
+        &self,
+        client: ClientId,
+        filter: LogFilter,
+        for_blooms: BloomQuery,
+    ) -> Option<Arc<KeptFilter>> {
         let bytes = bytes_of(&filter);
-        let fitting = |sum: usize| sum.checked_add(bytes).filter(|sum| *sum <= BYTES_MAX);
-        let order = Ordering::Relaxed;
-        if self.0.fetch_update(order, order, fitting).is_err() {
-            return Err(filter);
-        }
-        Ok(Arc::new(KeptFilter { filter, bytes, budget: self.clone() }))
+        let mut taken = self.taken();
+        taken.of_all = taken.of_all.checked_add(bytes).filter(|sum| *sum <= BYTES_MAX)?;
+        let share = taken.by_client.entry(client).or_default();
+        *share = share.saturating_add(bytes);
+        Some(Arc::new(KeptFilter { filter, for_blooms, client, bytes, budget: self.clone() }))
+    }
+
+    fn taken(&self) -> MutexGuard<'_, TakenBytes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn bytes_of(filter: &LogFilter) -> usize {
-    size_of::<KeptFilter>().saturating_add(filter.query().bytes())
+    // An address has 20 bytes, and what blooms need of it 6.
+    let bytes = filter.query().bytes();
+    size_of::<KeptFilter>().saturating_add(bytes).saturating_add(bytes / 3)
 }
 
 impl KeptFilter {
@@ -71,11 +118,23 @@ impl KeptFilter {
     pub(crate) fn filter(&self) -> &LogFilter {
         &self.filter
     }
+
+    /// Its query, made ready for blooms.
+    pub(crate) fn for_blooms(&self) -> &BloomQuery {
+        &self.for_blooms
+    }
 }
 
 impl Drop for KeptFilter {
     fn drop(&mut self) {
-        self.budget.0.fetch_sub(self.bytes, Ordering::Relaxed);
+        let mut taken = self.budget.taken();
+        taken.of_all = taken.of_all.saturating_sub(self.bytes);
+        if let Entry::Occupied(mut share) = taken.by_client.entry(self.client) {
+            *share.get_mut() = share.get().saturating_sub(self.bytes);
+            if *share.get() == 0 {
+                share.remove();
+            }
+        }
     }
 }
 
@@ -101,18 +160,25 @@ pub(crate) mod tests {
     fn kept_count(filter: &LogFilter) -> usize {
         let budget = FilterBudget::default();
         let mut kept = Vec::new();
-        while let Ok(one) = budget.admit(filter.clone()) {
+        let admit = || {
+            let for_blooms = filter.query().for_blooms();
+            budget.admit(ClientId::default(), filter.clone(), for_blooms)
+        };
+        while let Some(one) = admit() {
             kept.push(one);
         }
         let count = kept.len();
         kept.pop();
-        budget.admit(filter.clone()).unwrap();
+        admit().unwrap();
+        drop(kept);
+        let taken = budget.taken();
+        assert_eq!((taken.of_all, taken.by_client.len()), (0, 0));
         count
     }
 
     #[test]
     fn filters_are_kept_while_there_is_room_for_all_their_topics() {
         let count = kept_count(&filter(1000));
-        assert!((1900..2100).contains(&count), "{count}");
+        assert!((1400..1600).contains(&count), "{count}");
     }
 }

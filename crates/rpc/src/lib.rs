@@ -58,6 +58,7 @@ mod reply;
 mod request_log;
 mod scan;
 mod service;
+mod shared_logs;
 mod spare;
 mod stat_page;
 mod subscription;
@@ -68,7 +69,7 @@ mod work_slice;
 pub use absence::UnknownHash;
 pub use admission::{
     Admission, AdmissionError, AdmissionSettings, ApiKey, KeyHash, KeyHashError, KeyRequirement,
-    ProxyNetwork, ProxyNetworkError, Rates, TokenKey, TokenKeyError,
+    ProxyNetwork, ProxyNetworkError, Rates,
 };
 pub use budget::{Budget, BudgetCounts};
 pub use cache::CacheSize;
@@ -86,5 +87,5 @@ pub use pass_through::{
 pub use refusal::{ExceededLogLimit, ExceededRate, Refusal};
 pub use reply::refusal_body;
 pub use service::{Service, ServiceSettings};
-pub use stat_page::{LiveCounts, MakingPage, PageError, StatPage};
+pub use stat_page::{LiveCounts, MakingPage, PageError, StatPage, StatScope};
 pub use traffic::TrafficCounts;

@@ -8,6 +8,7 @@
 //! told whole: whoever asks again goes on behind it.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use chain::{BlockNumber, BlockRange};
@@ -19,10 +20,11 @@ use tokio::time::Instant;
 use crate::budget::Budget;
 use crate::heads::{ChainChange, ChainCursor};
 use crate::json::log::EncodedLogs;
-use crate::log_filter::LogFilter;
+use crate::kept_filter::KeptFilter;
 use crate::log_filter::range::first_missing;
 use crate::log_limits::LogLimits;
 use crate::refusal::Refusal;
+use crate::shared_logs::SharedLogs;
 use crate::work_slice::WorkSlice;
 
 const REMOVED_WITHOUT_RECEIPTS: &str = "a block left whose receipts are not held";
@@ -42,17 +44,22 @@ pub(crate) struct LogPortionLimits {
 #[derive(Debug)]
 pub(crate) struct LogPortion<'a> {
     view: &'a View,
-    filter: &'a LogFilter,
+    kept: &'a KeptFilter,
+    shared: &'a SharedLogs,
     limits: LogPortionLimits,
     /// Blocks that left, highest first.
     removed: VecDeque<Arc<HeadBlock>>,
     /// All blocks that came, and those that are looked at.
     added: Option<BlockRange>,
     looked_at: Option<BlockRange>,
-    /// Among these.
+    /// Among the sealed ones of these.
     search: Option<LogSearch<'a>>,
     /// What it found, lowest block first.
     found: VecDeque<LoggedRows>,
+    /// Those above, which are in memory.
+    head: Range<u64>,
+    /// The last of them that may have such logs.
+    found_head: Option<&'a HeadBlock>,
     /// How many logs were told, and their bytes.
     logs: usize,
     bytes: usize,
@@ -86,22 +93,20 @@ impl<'a> LogPortion<'a> {
     /// whose receipts are not held are not passed over.
     pub(crate) fn begin(
         view: &'a View,
-        filter: &'a LogFilter,
+        kept: &'a KeptFilter,
+        shared: &'a SharedLogs,
         seen: ChainCursor,
         change: ChainChange,
         limits: LogPortionLimits,
     ) -> Result<Self, Refusal> {
         let (removed, added) = change.linked()?;
+        let filter = kept.filter();
         let fork = seen.without(&removed);
         let looked_at = added.and_then(|all| {
             BlockRange::from_count(all.first(), all.count().min(limits.blocks_max.max(1)))
         });
         let mut removed = VecDeque::from(removed);
-        let query = filter.query().for_blooms();
-        removed.retain(|block| {
-            let bloom = &block.block().header.logs_bloom;
-            filter.is_of_block(block.number(), block.hash()) && query.may_be_in(bloom)
-        });
+        removed.retain(|block| may_have_logs(kept, block));
         // Those of a block that left do not come any more.
         if removed.iter().any(|block| block.block().receipts.is_none()) {
             return Err(Refusal::FilterDropped { reason: REMOVED_WITHOUT_RECEIPTS });
@@ -121,18 +126,28 @@ impl<'a> LogPortion<'a> {
             }
         }
         let unindexed_max = limits.logs.unindexed_blocks_max.max(1);
-        let search = searched.map(|blocks| view.search_logs(filter.query(), blocks, unindexed_max));
-        let (found, told) = (VecDeque::new(), seen);
+        let in_memory = searched.map_or(0..0, |blocks| unsealed_end_of(view, blocks));
+        let sealed = if in_memory.is_empty() {
+            searched
+        } else {
+            let last = in_memory.start.checked_sub(1);
+            searched.zip(last).and_then(|(all, last)| BlockRange::from_ends(all.first(), last))
+        };
+        let search = sealed.map(|blocks| view.search_logs(filter.query(), blocks, unindexed_max));
+        let (found, found_head, told) = (VecDeque::new(), None, seen);
         let (logs, bytes, stop) = (0, 0, None);
         Ok(Self {
             view,
-            filter,
+            kept,
+            shared,
             limits,
             removed,
             added,
             looked_at,
             search,
             found,
+            head: in_memory,
+            found_head,
             logs,
             bytes,
             fork,
@@ -152,7 +167,7 @@ impl<'a> LogPortion<'a> {
         while self.stop.is_none() {
             slice.go_on(budget).await;
             let removed = self.removed.pop_front();
-            let next = removed.map(|block| self.of_removed(&block)).or_else(|| self.of_found());
+            let next = removed.map(|block| self.of_head(&block, true)).or_else(|| self.of_found());
             let Some(BlockLogs { logs, seen }) = next else {
                 if !self.search_further(reader).await? {
                     break;
@@ -197,37 +212,72 @@ impl<'a> LogPortion<'a> {
 
     /// Looks at some more of the blocks that came; false if there are none.
     async fn search_further(&mut self, reader: &mut Reader) -> Result<bool, StoreError> {
-        let Some(search) = &mut self.search else { return Ok(false) };
         let is_late = self.limits.until.is_some_and(|until| until <= Instant::now());
-        let is_enough = is_late || search.read_bytes() > self.limits.logs.read_bytes_max;
-        // It goes on by at least one block, however late it is.
-        if is_enough && self.looked_at.is_some_and(|it| search.searched_to().get() > it.first()) {
-            self.stop = Some(PortionStop::Before(search.searched_to()));
+        let first = self.looked_at.map_or(0, |it| it.first());
+        if let Some(search) = &mut self.search {
+            let is_enough = is_late || search.read_bytes() > self.limits.logs.read_bytes_max;
+            // It goes on by at least one block, however late it is.
+            if is_enough && search.searched_to().get() > first {
+                self.stop = Some(PortionStop::Before(search.searched_to()));
+                return Ok(false);
+            }
+            if let Some(rows) = search.next_rows(reader).await? {
+                self.found.extend(rows);
+                return Ok(true);
+            }
+            if search.unindexed_end().is_some() {
+                return Ok(false);
+            }
+        }
+        let Some(number) = self.head.next().map(BlockNumber) else { return Ok(false) };
+        if is_late && number.get() > first {
+            self.stop = Some(PortionStop::Before(number));
             return Ok(false);
         }
-        let Some(rows) = search.next_rows(reader).await? else { return Ok(false) };
-        self.found.extend(rows);
+        let block = self.view.unsealed_block(number).map(|block| &**block);
+        self.found_head = block.filter(|block| may_have_logs(self.kept, block));
         Ok(true)
     }
 
-    fn of_removed(&self, block: &HeadBlock) -> BlockLogs {
-        let mut logs = EncodedLogs::default();
-        logs.push(self.filter.query(), &LoggedRows::of_head(block), true);
-        let mut logs = logs.into_items();
-        logs.reverse();
-        BlockLogs { logs, seen: ChainCursor::below(block) }
+    /// The logs of a block in memory, those of one that left newest first.
+    fn of_head(&self, block: &HeadBlock, is_removed: bool) -> BlockLogs {
+        let mut logs = self.shared.find(block, self.kept.filter().query(), is_removed);
+        if is_removed {
+            logs.reverse();
+            return BlockLogs { logs, seen: ChainCursor::below(block) };
+        }
+        let (number, hash) = (block.number(), block.hash());
+        BlockLogs { logs, seen: ChainCursor::up_to(BlockId { number, hash }) }
     }
 
     /// All pieces of the first block that was found.
     fn of_found(&mut self) -> Option<BlockLogs> {
+        let Some(first) = self.found.front() else {
+            let block = self.found_head.take()?;
+            return Some(self.of_head(block, false));
+        };
         let mut logs = EncodedLogs::default();
-        let first = self.found.front()?;
+        let filter = self.kept.filter();
         let block = BlockId { number: first.block.number, hash: first.block.hash };
         while let Some(piece) = self.found.pop_front_if(|it| it.block.number == block.number) {
-            if self.filter.is_of_block(block.number, block.hash) {
-                logs.push(self.filter.query(), &piece, false);
+            if filter.is_of_block(block.number, block.hash) {
+                logs.push(filter.query(), &piece);
             }
         }
         Some(BlockLogs { logs: logs.into_items(), seen: ChainCursor::up_to(block) })
     }
+}
+
+/// Whether a block in memory may have logs that a filter asks for.
+fn may_have_logs(kept: &KeptFilter, block: &HeadBlock) -> bool {
+    kept.filter().is_of_block(block.number(), block.hash())
+        && kept.for_blooms().may_be_in(&block.block().header.logs_bloom)
+}
+
+/// The last blocks of a range that are in memory and in no segment.
+fn unsealed_end_of(view: &View, blocks: BlockRange) -> Range<u64> {
+    let is_unsealed = |number: &u64| view.unsealed_block(BlockNumber(*number)).is_some();
+    let count = (blocks.first()..blocks.end()).rev().take_while(is_unsealed).count();
+    let count = u64::try_from(count).unwrap_or_default();
+    blocks.end().saturating_sub(count)..blocks.end()
 }

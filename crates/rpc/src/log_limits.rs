@@ -8,7 +8,7 @@
 pub struct LogLimits {
     /// Logs.
     pub count_max: usize,
-    /// Bytes of the result: clients refuse long answers.
+    /// Bytes of the result: clients refuse long answers, viem those of more than 10 MiB.
     pub bytes_max: usize,
     /// Blocks that are read because no index tells of them.
     pub unindexed_blocks_max: u64,
@@ -19,8 +19,8 @@ pub struct LogLimits {
 impl Default for LogLimits {
     fn default() -> Self {
         Self {
-            count_max: 20_000,
-            bytes_max: 9_000_000,
+            count_max: 50_000,
+            bytes_max: 10_000_000,
             unindexed_blocks_max: 10_000,
             read_bytes_max: 512 << 20,
         }

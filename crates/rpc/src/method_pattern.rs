@@ -1,6 +1,6 @@
 //! Methods as an operator names them: one by its name, or all that begin in one way.
 //!
-//! Knows: the two forms, and that names are compared without case, as the table of methods is.
+//! Knows: the two forms, and that names are exact, as in the table of methods.
 //! Never knows: what is allowed to whom.
 
 use std::fmt;
@@ -22,15 +22,10 @@ impl<'a> Pattern<'a> {
 
     pub(crate) fn is_match(self, method: &str) -> bool {
         match self {
-            Self::Name(name) => name.eq_ignore_ascii_case(method),
-            Self::Prefix(prefix) => has_prefix(method, prefix),
+            Self::Name(name) => name == method,
+            Self::Prefix(prefix) => method.starts_with(prefix),
         }
     }
-}
-
-/// Whether a name begins so, whatever its case.
-pub(crate) fn has_prefix(method: &str, prefix: &str) -> bool {
-    method.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix))
 }
 
 /// One method that a caller may ask, or all that begin in one way.
@@ -72,13 +67,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_is_a_name_or_a_beginning_without_case() {
+    fn a_pattern_is_an_exact_name_or_its_beginning() {
         for (pattern, method, expected) in [
             ("eth_getLogs", "eth_getLogs", true),
-            ("eth_getLogs", "ETH_getlogs", true),
+            ("eth_getLogs", "ETH_getlogs", false),
             ("eth_getLogs", "eth_getLogsX", false),
             ("eth_*", "eth_call", true),
-            ("eth_*", "ETH_call", true),
+            ("eth_*", "ETH_call", false),
             ("eth_*", "ethx_call", false),
             ("*", "rpc.discover", true),
             ("rpc.discover", "rpc.discover", true),

@@ -71,6 +71,13 @@ macro_rules! method_table {
                 raw_transaction_at(block_hash: BlockHash, index: Index) -> Data,
                 "A transaction in its EIP-2718 form, by its block's hash and its position there";
 
+            BlockAccessList = "eth_getBlockAccessList"
+                block_access_list(block: BlockNumberTagOrHash) -> AccessList,
+                "The access list of a block (EIP-7928): not stored, asked of a node if the operator says so";
+            RawBlockAccessList = "debug_getRawBlockAccessList"
+                raw_block_access_list(block: BlockNumberTagOrHash) -> Data,
+                "The access list of a block as RLP: not stored, asked of a node if the operator says so";
+
             // Logs.
             Logs = "eth_getLogs" logs(filter: LogFilter) -> Logs,
                 "The logs of a range of blocks, or of one block, that a filter asks for";
@@ -135,7 +142,7 @@ macro_rules! method_table {
             Modules = "rpc_modules" modules() -> Modules,
                 "The namespaces of this table, each with its version";
             Capabilities = "eth_capabilities" capabilities() -> Capabilities,
-                "What is held of blocks, transactions and receipts";
+                "What is held of blocks, transactions, receipts and logs";
 
             // Fees and forks.
             Config = "eth_config" config() -> Config,
@@ -206,6 +213,7 @@ pub(crate) enum JsonShape {
     Text,
     Data,
     DataList,
+    AccessList,
     Block,
     Header,
     ErigonHeader,

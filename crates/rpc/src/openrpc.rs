@@ -11,7 +11,7 @@ use crate::methods::{JsonShape, METHODS, MethodRow};
 pub(crate) fn document() -> Vec<u8> {
     let methods: Vec<Value> = METHODS.iter().map(method).collect();
     let document = json!({
-        "openrpc": "1.3.2",
+        "openrpc": "1.4.1",
         "info": {
             "title": "Quipu",
             "description": "Ethereum history: blocks, transactions and receipts, proven before they were stored.",
@@ -78,6 +78,7 @@ fn schema(shape: JsonShape) -> Value {
             json!({ "type": "string" })
         }
         JsonShape::Data => or_null(&reference("Data")),
+        JsonShape::AccessList => or_null(&list(&json!({ "type": "object" }))),
         JsonShape::DataList => or_null(&list(&reference("Data"))),
         JsonShape::Block => or_null(&reference("Block")),
         JsonShape::Header => or_null(&reference("Header")),

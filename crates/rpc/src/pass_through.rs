@@ -25,7 +25,7 @@ use crate::reply::{EMPTY_BYTES_MAX, give_back_room, overload_refusal};
 use crate::scan::{Token, TokenKind, scan_deep};
 use crate::spare;
 
-use policy::{is_refused, may_pass, may_pass_beginning, split};
+use policy::{is_refused, may_pass, may_pass_beginning, needs_state, split};
 
 /// Values inside values of an answer. Traces of calls are deep: two levels for each call.
 const ANSWER_DEPTH_MAX: usize = 512;
@@ -286,15 +286,18 @@ impl From<OutOfBudget> for NotPassed {
     }
 }
 
+/// The refusal of a method that is not served, here or by a node.
+pub(crate) fn unknown_method(method: &str) -> Refusal {
+    Refusal::UnknownMethod { method: method.to_owned(), needs_state: needs_state(method) }
+}
+
 /// What a client is told of a node that gave no answer.
 fn refusal_of(error: PassThroughError, call: &Call<'_>) -> Refusal {
     match error {
         PassThroughError::NoRoom => overload_refusal(),
         PassThroughError::TooLarge => Refusal::ResponseTooLarge,
         PassThroughError::Foreign(reason) => Refusal::NotPassed { reason },
-        PassThroughError::NoSubscriptions => {
-            Refusal::UnknownMethod { method: call.method.clone().into_owned() }
-        }
+        PassThroughError::NoSubscriptions => unknown_method(&call.method),
         PassThroughError::TooManySubscriptions { count_max } => {
             Refusal::TooManySubscriptions { count_max, of: "all connections at the upstream node" }
         }
@@ -384,7 +387,7 @@ mod tests {
         for text in ["debug_*", "eth_sendRawTransaction", "txpool_*", "trace_block", "net_*"] {
             assert!(allowed(text).is_ok(), "{text}");
         }
-        for text in ["ETH_CALL", "Eth_Get*", "arb_*", "zks_getBlockDetails", "linea_estimateGas"] {
+        for text in ["arb_*", "zks_getBlockDetails", "linea_estimateGas"] {
             assert!(allowed(text).is_ok(), "{text}");
         }
         for text in ["", "*", "e*", "eth*", "call", "_x", "eth_ca ll", "eth_*l", "eth_call,eth_x"] {
@@ -413,7 +416,16 @@ mod tests {
             let expected = PassThroughMethodError::Forbidden(text.to_owned());
             assert_eq!(allowed(text), Err(expected), "{text}");
         }
-        for text in ["eth_", "eth_unheardOf", "eth_signTypedData_v4", "eth_send_*", "trace_x*"] {
+        for text in [
+            "eth_",
+            "eth_unheardOf",
+            "eth_signTypedData_v4",
+            "eth_send_*",
+            "trace_x*",
+            "ETH_CALL",
+            "Eth_Get*",
+            "eth_Call",
+        ] {
             let expected = PassThroughMethodError::NotKnown(text.to_owned());
             assert_eq!(allowed(text), Err(expected), "{text}");
         }
@@ -434,7 +446,7 @@ mod tests {
         let forwarding = Forwarding::new(methods.to_vec(), Arc::new(Silent));
         for method in ["eth_call", "eth_sendRawTransaction", "debug_traceCall", "net_version"] {
             assert!(forwarding.takes(method), "{method}");
-            assert!(forwarding.takes(&method.to_uppercase()), "{method}");
+            assert!(!forwarding.takes(&method.to_uppercase()), "{method}");
         }
         for method in [
             "eth_sign",

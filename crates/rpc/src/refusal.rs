@@ -44,6 +44,8 @@ pub enum Refusal {
     UnknownMethod {
         /// Its name.
         method: String,
+        /// Whether a node needs the state of accounts for it.
+        needs_state: bool,
     },
     /// Parameters by name.
     NotPositional,
@@ -88,6 +90,16 @@ pub enum Refusal {
         number: u64,
         /// The blocks whose receipts are held.
         held: Vec<BlockRange>,
+    },
+    /// The access list of a block that has one: none is stored.
+    AccessListNotHeld {
+        /// Which block.
+        number: u64,
+    },
+    /// Something that no node has: the access list of a block that has none.
+    ResourceNotFound {
+        /// Of what.
+        reason: String,
     },
     /// A range of blocks whose first comes after its last.
     InvalidBlockRange,
@@ -225,11 +237,14 @@ impl Refusal {
             // Besu's code for a method that is there and not open to the caller.
             Self::MethodNotAllowed { .. } => -32604,
             Self::TimedOut => -32002,
+            // EIP-1474.
+            Self::ResourceNotFound { .. } => -32001,
             // EIP-4444: history that is not available here.
             Self::BlockNotHeld { .. }
             | Self::HashNotHeld { .. }
             | Self::LookupMissing { .. }
-            | Self::ReceiptsNotHeld { .. } => 4444,
+            | Self::ReceiptsNotHeld { .. }
+            | Self::AccessListNotHeld { .. } => 4444,
             Self::UnknownBlock
             | Self::ChainIdUnknown
             | Self::NothingHeld
@@ -261,7 +276,7 @@ impl Refusal {
             Self::MethodTooLong { bytes, bytes_max } => {
                 format!("method name too long: {bytes} > {bytes_max}")
             }
-            Self::UnknownMethod { method } => not_served(method),
+            Self::UnknownMethod { method, needs_state } => not_served(method, *needs_state),
             Self::MethodNotAllowed { method } => not_allowed(method),
             Self::RateLimited(exceeded) => exceeded.to_string(),
             Self::NotPositional => "non-array args".to_owned(),
@@ -270,18 +285,17 @@ impl Refusal {
             Self::ResponseTooLarge => "response too large".to_owned(),
             Self::TimedOut => "request timed out".to_owned(),
             Self::BlockNotHeld { number, held } => {
-                format!("pruned history unavailable: block {number} not in {}", blocks(held))
+                format!("pruned history unavailable: block {number} not found in {}", blocks(held))
             }
             Self::HashNotHeld { held } => {
                 format!("pruned history unavailable: hash not found in {}", blocks(held))
             }
             Self::LookupMissing { held, file_name } => not_looked_up(held, file_name),
-            Self::ReceiptsNotHeld { number, held } => {
-                format!(
-                    "receipts not held: block {number} not among those with receipts, {}",
-                    blocks(held)
-                )
+            Self::ReceiptsNotHeld { number, .. } => {
+                format!("receipts not found: block {number} is held without them")
             }
+            Self::AccessListNotHeld { number } => access_list_not_held(*number),
+            Self::ResourceNotFound { reason } => format!("resource not found: {reason}"),
             Self::InvalidBlockRange => "invalid block range params".to_owned(),
             Self::BlockRangeBeyondHead => BLOCK_RANGE_BEYOND_HEAD.to_owned(),
             Self::LogLimit { exceeded, fits } => split_range(&exceeded.to_string(), *fits),
@@ -333,6 +347,7 @@ impl Refusal {
             | Self::HashNotHeld { held }
             | Self::LookupMissing { held, .. }
             | Self::ReceiptsNotHeld { held, .. } => Some(held),
+            Self::AccessListNotHeld { .. } => Some(&[]),
             Self::ParseError
             | Self::InvalidRequest
             | Self::EmptyBatch
@@ -346,6 +361,7 @@ impl Refusal {
             | Self::BadParam { .. }
             | Self::ResponseTooLarge
             | Self::TimedOut
+            | Self::ResourceNotFound { .. }
             | Self::InvalidBlockRange
             | Self::BlockRangeBeyondHead
             | Self::LogLimit { .. }
@@ -387,8 +403,18 @@ impl From<BrokenLink> for Refusal {
     }
 }
 
-fn not_served(method: &str) -> String {
+fn not_served(method: &str, needs_state: bool) -> String {
+    if needs_state {
+        return format!(
+            "the method {method} is not available: it needs state, which Quipu does not store; the \
+             operator can forward it to a node with --pass-through {method}"
+        );
+    }
     format!("the method {method} does not exist/is not available")
+}
+
+fn access_list_not_held(number: u64) -> String {
+    format!("pruned history unavailable: access list of block {number} not found")
 }
 
 fn not_allowed(method: &str) -> String {
@@ -427,39 +453,49 @@ impl fmt::Display for ExceededRate {
     }
 }
 
-/// A limit of an answer with logs.
+/// A limit of an answer with logs, and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExceededLogLimit {
-    /// There are more than so many: the limit on logs or, where their bytes are too many, the logs of the
-    /// blocks that fit.
+    /// Logs.
     Logs(u64),
-    /// More than so many blocks have no log index.
+    /// Bytes of the result.
+    Bytes(u64),
+    /// Blocks without a log index.
     UnindexedBlocks(u64),
-    /// Too many bytes of blocks would be read.
-    Reading,
+    /// Bytes of blocks that are read.
+    ReadBytes(u64),
 }
 
 impl ExceededLogLimit {
-    /// The number of the limit, if it has one that clients understand.
-    pub(crate) fn number(self) -> Option<u64> {
-        match self {
-            Self::Logs(count) | Self::UnindexedBlocks(count) => Some(count),
-            Self::Reading => None,
-        }
+    /// The value of the limit.
+    pub(crate) fn value(self) -> u64 {
+        let (Self::Logs(value)
+        | Self::Bytes(value)
+        | Self::UnindexedBlocks(value)
+        | Self::ReadBytes(value)) = self;
+        value
     }
 }
 
-/// All begin with the words by which squid knows that a range is to be split.
+/// Names the flag of the limit. All begin with the words by which squid and ponder know that a range is
+/// to be split.
 impl fmt::Display for ExceededLogLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Logs(count) => write!(f, "query returned more than {count} results"),
+            Self::Logs(count) => write!(f, "query returned more than {count} results (--logs-max)"),
+            Self::Bytes(bytes) => {
+                write!(f, "query returned more than {bytes} bytes of results (--logs-bytes-max)")
+            }
             Self::UnindexedBlocks(count) => write!(
                 f,
-                "query returned more than can be searched: over {count} blocks have no log index, \
-                 which the operator builds with quipu index"
+                "query returned more than can be searched: over {count} blocks have no log index \
+                 (--logs-unindexed-blocks-max), which the operator builds with quipu index"
             ),
-            Self::Reading => write!(f, "query returned more than can be read for one answer"),
+            Self::ReadBytes(bytes) => write!(
+                f,
+                "query returned more than can be read for one answer: over {bytes} bytes of stored \
+                 blocks (--logs-read-bytes-max)"
+            ),
         }
     }
 }
@@ -477,7 +513,7 @@ fn split_range(reason: &str, fits: BlockRange) -> String {
 fn blocks(held: &[BlockRange]) -> String {
     let ranges: Vec<String> = held.iter().map(ToString::to_string).collect();
     if ranges.is_empty() {
-        "no held blocks".to_owned()
+        "held blocks (none)".to_owned()
     } else {
         format!("held blocks {}", ranges.join(", "))
     }

@@ -209,9 +209,7 @@ pub(crate) fn put_refusal(out: &mut Vec<u8>, id: Id<'_>, refusal: &Refusal) {
         let mut data = Object::begin(error.member("data"));
         data.quantity("from", fits.first());
         data.quantity("to", fits.last());
-        if let Some(limit) = exceeded.number() {
-            data.raw("limit", &limit.to_string());
-        }
+        data.raw("limit", &exceeded.value().to_string());
         data.end();
     }
     error.end();
@@ -235,7 +233,7 @@ mod tests {
         let found = refusal_body(&Refusal::LogLimit { exceeded, fits });
         let expected = concat!(
             r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"query returned more "#,
-            r#"than 10000 results. Try with this block range [0xbde5f8, 0xbdffff]. In decimal: "#,
+            r#"than 10000 results (--logs-max). Try with this block range [0xbde5f8, 0xbdffff]. In decimal: "#,
             r#"retry with the range 12445176-12451839.","data":{"from":"0xbde5f8","to":"0xbdffff","#,
             r#""limit":10000}}}"#,
         );

@@ -6,6 +6,8 @@
 mod batch;
 mod feed;
 #[cfg(test)]
+mod live_log_tests;
+#[cfg(test)]
 mod live_tests;
 mod new_heads;
 mod new_logs;
@@ -28,7 +30,7 @@ use tokio::time::Instant;
 use tracing::{debug, error};
 
 use crate::absence::UnknownHash;
-use crate::admission::Caller;
+use crate::admission::{Caller, ClientId};
 use crate::answer::{CallFailure, Context, NULL};
 use crate::answered_range::AnsweredRange;
 use crate::budget::{Budget, OutOfBudget};
@@ -47,11 +49,13 @@ use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod, PassedAnsw
 use crate::refusal::Refusal;
 use crate::reply::{CachedResult, Reply, ReplyStatus, overload_refusal, put_envelope, put_refusal};
 use crate::request_log::{RequestId, RequestLog};
+use crate::shared_logs::SharedLogs;
 use crate::spare;
 use crate::stat_page::StatPage;
 use crate::subscription::{Channel, SubscriptionIds};
 use crate::suggested_tip::SuggestedTip;
 use crate::traffic::{Traffic, TrafficCounts};
+use crate::work_slice::WorkSlice;
 
 use batch::{
     BatchAnswer, overloaded, overloaded_batch, put_batch_refused, rate_limited,
@@ -129,6 +133,7 @@ pub struct Service {
     filters: Filters,
     epoch_trees: EpochTrees,
     encoded_heads: EncodedHeads,
+    shared_logs: SharedLogs,
     traffic: Traffic,
     request_log: RequestLog,
     forwarding: Option<Forwarding>,
@@ -150,6 +155,8 @@ pub(crate) struct RequestLimits<'a> {
     pub(crate) budget: &'a Arc<Budget>,
     /// Who asks; none where everybody may, any amount.
     pub(crate) caller: Option<&'a Caller>,
+    /// The client that it counts for.
+    pub(crate) client: ClientId,
     /// What its client calls it, if it says so.
     pub(crate) request_id: Option<&'a str>,
 }
@@ -158,7 +165,8 @@ impl<'a> RequestLimits<'a> {
     /// Those of a request that comes now, from anybody, and may take any time.
     pub(crate) fn anybodys(budget: &'a Arc<Budget>) -> Self {
         let (until, caller, request_id) = (None, None, None);
-        Self { until, begun: Instant::now(), budget, caller, request_id }
+        let (begun, client) = (Instant::now(), ClientId::default());
+        Self { until, begun, budget, caller, client, request_id }
     }
 
     /// Why a call may not be asked; none if it may.
@@ -233,6 +241,12 @@ struct BatchContext<'a> {
 }
 
 impl BatchContext<'_> {
+    /// Calls of a batch that is answered.
+    fn batch_items_max(&self) -> usize {
+        let of_caller = self.limits.caller.map_or(usize::MAX, Caller::calls_max);
+        self.settings.batch_items_max.min(of_caller)
+    }
+
     /// Whether the time for all calls is over.
     fn is_late(&self) -> bool {
         self.limits.until.is_some_and(|until| until <= Instant::now())
@@ -266,6 +280,7 @@ impl Service {
             filters: Filters::new(settings.filter_limits),
             epoch_trees: EpochTrees::default(),
             encoded_heads: EncodedHeads::default(),
+            shared_logs: SharedLogs::default(),
             traffic: Traffic::default(),
             request_log: RequestLog::new(settings.slow_request),
             forwarding: None,
@@ -408,6 +423,8 @@ impl Service {
         let mut at = limits.begun;
         let mut out = spare::take();
         let mut id = Id::NULL;
+        // All streams of a connection may bring a long body at the same time.
+        WorkSlice::default().begin_long(body.len(), limits.budget).await;
         let request = parse(body);
         if let Err(refused) = self.take_calls(&asked, &request).await {
             return under_way.end(Instant::now(), refused);
@@ -475,7 +492,7 @@ impl Service {
         let limits = asked.limits;
         let Some(caller) = limits.caller else { return Ok(()) };
         let calls = match request {
-            Ok(RequestBody::Batch(batch)) => batch.count().min(asked.settings.batch_items_max),
+            Ok(RequestBody::Batch(batch)) => batch.count().min(asked.batch_items_max()),
             Ok(RequestBody::Single(_)) | Err(_) => 1,
         };
         let Err(exceeded) = caller.take(calls) else { return Ok(()) };
@@ -528,7 +545,7 @@ impl Service {
         out: Vec<u8>,
     ) -> Result<Option<BatchAnswer<'a>>, OutOfBudget> {
         let mut answer = BatchAnswer::new(out, asked.limits.budget);
-        if batch.count() > asked.settings.batch_items_max {
+        if batch.count() > asked.batch_items_max() {
             let refusal = Refusal::BatchTooLarge;
             self.count_call(CallRecord::invalid(&refusal), &mut { asked.limits.begun });
             return put_batch_refused(answer, batch, &refusal).await;
@@ -756,6 +773,8 @@ impl Service {
             cache,
             log_limits: settings.log_limits,
             filters: &self.filters,
+            client: asked.limits.client,
+            shared_logs: &self.shared_logs,
             epoch_trees: &self.epoch_trees,
             filter_polls: &asked.filter_polls,
             until: asked.limits.until,

@@ -24,6 +24,15 @@ pub struct LiveCounts {
     pub troubles: Vec<String>,
 }
 
+/// What of the page a request wants, and may see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatScope {
+    /// Whether the lists of files are on it: `?files=1`.
+    pub has_files: bool,
+    /// Whether names of upstreams are left out: there are keys, and the request came without one.
+    pub hides_upstreams: bool,
+}
+
 /// Why there is no page; the server says only that there is none.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
@@ -35,5 +44,5 @@ pub type MakingPage<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, PageError>
 /// Who makes the page.
 pub trait StatPage: fmt::Debug + Send + Sync {
     /// Makes the page, as one JSON object.
-    fn make(&self, live: LiveCounts) -> MakingPage<'_>;
+    fn make(&self, live: LiveCounts, scope: StatScope) -> MakingPage<'_>;
 }

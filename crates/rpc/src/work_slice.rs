@@ -33,8 +33,10 @@ const REQUEST_COST: usize = 8192;
 const WRITTEN_SHARE: usize = 4;
 /// A slice of work whose cost is not known: frames of a protocol, where a byte may be much work.
 const SLICE_TIME: Duration = Duration::from_micros(200);
+/// Work on more bytes does not begin at once: it waits for its turn before its first slice.
+const LONG_BYTES: usize = 8192;
 /// A slice of requests ends after this time too: the answer to a few blocks' work may be a few bytes.
-const REQUESTS_TIME: Duration = Duration::from_millis(1);
+const REQUESTS_TIME: Duration = Duration::from_micros(250);
 
 thread_local! {
     /// The lines of a thread.
@@ -166,6 +168,13 @@ impl WorkSlice {
     /// Before more work: lets others in if the slice is used up.
     pub(crate) async fn go_on(&mut self, budget: &Budget) {
         if self.cost >= SLICE_COST {
+            self.wait(budget).await;
+        }
+    }
+
+    /// Before work on so many bytes: lets others in if they are many, and begins a slice.
+    pub(crate) async fn begin_long(&mut self, bytes: usize, budget: &Budget) {
+        if bytes > LONG_BYTES {
             self.wait(budget).await;
         }
     }

@@ -217,7 +217,7 @@ impl<'a> SegmentCheck<'a> {
     /// Proves the blocks of a group and finds all their hashes.
     pub fn examine(&self, group: BlockRange) -> Result<CheckedGroup, StoreError> {
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let trusted = self.view.manifest().trusted();
+        let trusted = self.view.manifest().trusted()?;
         let mut verifier = self.begin_group(&mut reader, &trusted, group)?;
         let mut blocks = Vec::new();
         for number in group.numbers() {

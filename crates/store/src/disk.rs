@@ -4,7 +4,7 @@
 //! Never knows: what a file holds, or in which order files must change so that a crash is harmless.
 //!
 //! What is promised of every [`Disk`]: a write is visible to the next read at once; its bytes survive
-//! a crash after [`Disk::fsync_file`], its name after [`Disk::fsync_folder`], and neither before;
+//! a crash after [`WritableFile::fsync`], its name after [`Disk::fsync_folder`], and neither before;
 //! [`Disk::rename`] puts one file in the place of another and is never seen half done.
 
 #[cfg(test)]
@@ -26,7 +26,7 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 pub use empty::EmptyDisk;
-pub use file::DataFile;
+pub use file::{DataFile, WritableFile};
 pub use folder::Folder;
 pub use positional::{CachedRead, PositionalFile};
 
@@ -52,6 +52,11 @@ pub trait Disk: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
+    /// How many bytes can still be written, where that is known.
+    fn free_bytes(&self) -> Result<Option<u64>, DiskError> {
+        Ok(None)
+    }
+
     /// A file's length.
     fn file_bytes(&self, name: &str) -> Result<u64, DiskError>;
 
@@ -68,16 +73,12 @@ pub trait Disk: fmt::Debug + Send + Sync {
     fn open(&self, name: &str) -> Result<Arc<dyn DataFile>, DiskError>;
 
     /// Makes the file hold exactly `bytes`; it is created or emptied first. After an error it may
-    /// hold any part of them.
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError>;
+    /// hold any part of them. Only the file that is returned can make them durable.
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<Box<dyn WritableFile>, DiskError>;
 
     /// Adds `bytes` at the end of the file, which must be there. After an error any part of them may have
-    /// been added.
-    fn append(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError>;
-
-    /// The file's bytes are durable; its name may not be. After an error, what was written since the
-    /// last success is lost even if the next call succeeds: it must be written again.
-    fn fsync_file(&self, name: &str) -> Result<(), DiskError>;
+    /// been added. Only the file that is returned can make them durable.
+    fn append(&self, name: &str, bytes: &[u8]) -> Result<Box<dyn WritableFile>, DiskError>;
 
     /// Gives the file another name, in place of a file that had it.
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError>;
@@ -130,10 +131,10 @@ pub struct Irregular {
 /// reads it to learn which: only the last step can fail with the new one in place.
 pub(crate) fn replace_file(disk: &dyn Disk, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
     let staged = format!("{name}{STAGED_END}");
-    disk.write(&staged, bytes)?; //     1. beside the old one, over what a crash left
-    disk.fsync_file(&staged)?; //       2. the contents are durable
-    disk.rename(&staged, name)?; //     3. readers see it; a crash before changes nothing
-    disk.fsync_folder() //              4. the name is durable
+    let mut file = disk.write(&staged, bytes)?; // 1. beside the old one, over what a crash left
+    file.fsync()?; //                              2. the contents are durable
+    disk.rename(&staged, name)?; //                3. readers see it; a crash before changes nothing
+    disk.fsync_folder() //                         4. the name is durable
 }
 
 /// A lock that is held for as long as this lives.
@@ -331,10 +332,16 @@ impl DiskError {
         self.is_missing() || self.is_of_content()
     }
 
+    /// What the system says, if it refused or failed.
+    #[must_use]
+    pub fn system_kind(&self) -> Option<io::ErrorKind> {
+        if let Self::Failed { cause, .. } = self { Some(cause.kind()) } else { None }
+    }
+
     /// Whether the disk is full.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        matches!(self, Self::Failed { cause, .. } if cause.kind() == io::ErrorKind::StorageFull)
+        self.system_kind() == Some(io::ErrorKind::StorageFull)
     }
 }
 

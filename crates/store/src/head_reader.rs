@@ -43,8 +43,15 @@ pub(crate) fn find_seam(view: &View, head: &HeadView) -> Result<Seam, StoreError
         let meeting = tip.map_or(number, |tip| number.min(tip));
         let own = head.find_block(meeting).map(|block| (meeting, block.hash()));
         let base = head.base().filter(|(base, _)| range.contains(*base));
-        for (number, found) in base.into_iter().chain(own.filter(|_| range.contains(meeting))) {
-            let sealed = read(number)?.ok_or(StoreError::NotHeld { number })?;
+        let first = BlockNumber(range.first());
+        let below = first.parent().and_then(|it| Some((it, head.find_block(it)?.hash())));
+        let meetings = below.into_iter().chain(base).chain(own.filter(|_| range.contains(meeting)));
+        for (number, found) in meetings {
+            let known = view.parent_hash_at(first).filter(|_| number < first);
+            let sealed = match known {
+                Some(parent_hash) => parent_hash,
+                None => read(number)?.ok_or(StoreError::NotHeld { number })?,
+            };
             if sealed != found {
                 let superseded = SupersededBlock { number, found, sealed };
                 let number = BlockNumber(range.last());
@@ -199,19 +206,25 @@ impl HeadReader {
     pub(crate) fn place_in(&mut self, view: &View) -> Result<View, StoreError> {
         let head = self.tail.head()?;
         let (seam, finality) = (find_seam(view, &head)?, self.tail.finality());
-        self.superseded = None;
-        let (head, finality) = match seam {
-            Seam::Above => (head, finality),
-            Seam::Passed(sealed) => (self.tail.head_above(sealed)?, finality),
-            Seam::Conflict(superseded, _) => {
-                self.superseded = Some(superseded);
-                (HeadView::default(), Finality::default())
-            }
+        let head = match seam {
+            Seam::Above | Seam::Conflict(..) => head,
+            Seam::Passed(sealed) => self.tail.head_above(sealed)?,
         };
-        let is_passed = view.is_passed_by_published(&head);
-        let (head, finality) = if is_passed { Default::default() } else { (head, finality) };
+        let placed = view.with_head(Arc::new(head), finality);
+        self.superseded = match seam {
+            Seam::Conflict(superseded, _) => Some(superseded),
+            Seam::Above | Seam::Passed(_) => placed.superseded(),
+        };
         self.is_shown = true;
-        Ok(view.with_head(Arc::new(head), finality))
+        let is_left = placed.head().tip().is_none()
+            && (self.superseded.is_some() || !placed.has_whole_head());
+        Ok(if is_left || placed.is_passed_by_published() {
+            view.with_head(Arc::default(), Finality::default())
+        } else if placed.has_whole_head() {
+            placed
+        } else {
+            view.with_head(placed.shown_head(), finality)
+        })
     }
 
     /// Its blocks, and the highest of them that will not change.

@@ -306,6 +306,11 @@ impl Manifest {
         self.anchors.iter().map(|(number, hash)| Anchor { number: *number, hash: *hash })
     }
 
+    /// The trusted blocks from a number on, the nearest first.
+    pub(crate) fn anchors_from(&self, number: BlockNumber) -> impl Iterator<Item = BlockNumber> {
+        self.anchors.range(number.get()..).map(|(anchor, _)| BlockNumber(*anchor))
+    }
+
     /// The accumulator epochs that held blocks gave.
     pub fn epochs(&self) -> impl Iterator<Item = Epoch> {
         self.epochs.iter().map(|(number, last)| Epoch { number: *number, last: *last })

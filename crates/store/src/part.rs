@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use alloy_primitives::B256;
 use sha2::{Digest, Sha256};
 
-use crate::disk::{Disk, DiskError};
+use crate::disk::{Disk, DiskError, WritableFile};
 use crate::files::{Claim, FileClaims};
 use crate::names::part_name;
 
@@ -43,6 +43,7 @@ impl StagingArea {
             buffer: Vec::new(),
             bytes: 0,
             hasher: Sha256::new(),
+            file: None,
             is_begun: false,
             is_named: false,
         }
@@ -58,6 +59,8 @@ pub(crate) struct StagedFile {
     buffer: Vec<u8>,
     bytes: u64,
     hasher: Sha256,
+    /// The file, until its bytes are durable.
+    file: Option<Box<dyn WritableFile>>,
     is_begun: bool,
     is_named: bool,
 }
@@ -82,7 +85,9 @@ impl StagedFile {
     /// Makes the bytes durable; nothing is added after this.
     pub(crate) fn close(&mut self) -> Result<FileDigest, DiskError> {
         self.flush()?;
-        self.disk.fsync_file(&self.name)?;
+        if let Some(mut file) = self.file.take() {
+            file.fsync()?;
+        }
         let digest = B256::from_slice(&std::mem::take(&mut self.hasher).finalize());
         Ok(FileDigest { bytes: self.bytes, digest })
     }
@@ -96,13 +101,13 @@ impl StagedFile {
     }
 
     fn flush(&mut self) -> Result<(), DiskError> {
-        if self.is_begun {
-            self.disk.append(&self.name, &self.buffer)?;
+        if let Some(file) = &mut self.file {
+            file.append(&self.buffer)?;
         } else {
             // A write that fails may leave a part of the bytes: from here on there is a file to remove.
             self.is_begun = true;
             // What a crash left under this name goes.
-            self.disk.write(&self.name, &self.buffer)?;
+            self.file = Some(self.disk.write(&self.name, &self.buffer)?);
         }
         self.buffer.clear();
         Ok(())

@@ -96,6 +96,12 @@ impl AdmittedHistory {
     pub(crate) fn is_none(&self) -> bool {
         self.manifests.is_empty() && self.withdrawn.is_empty()
     }
+
+    /// Whether a manifest lists a block in a segment that was not withdrawn, where some may be.
+    pub(crate) fn is_live(&self, manifest: &Manifest, number: BlockNumber) -> bool {
+        let is_live = |entry: &SegmentEntry| !self.withdrawn.contains(&entry.file_name);
+        self.is_none() || manifest.find_segment(number).is_some_and(|(_, entry)| is_live(entry))
+    }
 }
 
 /// What is known of the chain by the manifests that were admitted.

@@ -25,6 +25,7 @@ use crate::check::{CheckedGroup, Rebuild, SegmentCheck};
 use crate::disk::{Disk, DiskError};
 use crate::error::StoreError;
 use crate::files::{Claim, FileClaims, Files, LocalFiles};
+use crate::finality::Finality;
 use crate::footer::{look_at_segment, read_entry};
 use crate::genesis_file::{genesis_digest, keep_genesis, read_genesis, read_recorded_genesis};
 use crate::head::{HeadView, Recovery, has_log};
@@ -390,7 +391,7 @@ impl Repair {
         };
         let was_listed =
             |name: &String| self.before.as_ref().is_some_and(|before| before.lists_segment(name));
-        let statuses = told.statuses();
+        let statuses = told.statuses()?;
         let is_unlinked = |range: &BlockRange| {
             let mut own = statuses.iter().filter(|(part, _)| overlap(*part, *range).is_some());
             own.all(|(_, status)| *status == TrustStatus::Unanchored)
@@ -592,7 +593,8 @@ pub fn is_data_folder(disk: &dyn Disk) -> Result<bool, DiskError> {
 }
 
 fn view_of(files: &Arc<Files>, manifest: Manifest) -> Arc<View> {
-    Arc::new(View::new(Arc::clone(files), manifest, Arc::default(), Arc::new(HeadView::default())))
+    let (files, head) = (Arc::clone(files), Arc::new(HeadView::default()));
+    Arc::new(View::new(files, manifest, Arc::default(), head, Finality::default()))
 }
 
 #[cfg(test)]

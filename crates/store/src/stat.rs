@@ -18,7 +18,8 @@ use crate::block_id::BlockId;
 use crate::error::StoreError;
 use crate::files::{FileSource, Files};
 use crate::limits::Limits;
-use crate::manifest::{Network, RunEntry, SegmentEntry};
+use crate::manifest::{Network, SegmentEntry};
+use crate::missing_file::MissingFile;
 use crate::reader::Reader;
 use crate::run_subject::RunSubject;
 use crate::view::View;
@@ -51,10 +52,12 @@ pub struct Stat {
     pub log_count: u64,
     /// What the files take.
     pub bytes: BytesByPart,
-    /// The segments, lowest block first.
-    pub segments: Vec<SegmentEntry>,
-    /// The lookup runs.
-    pub runs: Vec<RunEntry>,
+    /// How many segments the folder lists.
+    pub segment_count: usize,
+    /// How many lookup runs.
+    pub run_count: usize,
+    /// The listed files that cannot be read: their bytes are not counted.
+    pub unreadable: Vec<MissingFile>,
     /// The slots that are held whole and still in pieces: the next writer merges them.
     pub pending_merges: Vec<BlockRange>,
     /// The blocks whose logs are found by reading them only.
@@ -89,23 +92,34 @@ pub struct PartBytesCache {
 }
 
 impl PartBytesCache {
-    /// Reads the tails of segments that are new, and forgets those that are not listed any more.
+    /// Reads the tails of segments that are new, and forgets those that are not listed any more. Adds
+    /// those that cannot be read to `unreadable`, whose files are not opened.
     async fn refresh(
         &mut self,
         segments: &[SegmentEntry],
         source: Arc<dyn FileSource>,
         reader: &mut Reader,
-    ) -> Result<(), StoreError> {
-        let listed: BTreeSet<B256> = segments.iter().map(|entry| entry.digest).collect();
-        self.parts.retain(|digest, _| listed.contains(digest));
-        let is_new = |entry: &&SegmentEntry| !self.parts.contains_key(&entry.digest);
+        unreadable: &mut Vec<MissingFile>,
+    ) {
+        let known = names_of(unreadable);
+        let wanted = segments.iter().filter(|entry| !known.contains(&*entry.file_name));
+        let wanted: BTreeSet<B256> = wanted.map(|entry| entry.digest).collect();
+        self.parts.retain(|digest, _| wanted.contains(digest));
+        let is_new = |entry: &&SegmentEntry| {
+            wanted.contains(&entry.digest) && !self.parts.contains_key(&entry.digest)
+        };
         let new: Vec<SegmentEntry> = segments.iter().filter(is_new).cloned().collect();
         let files = Files::new(source, Limits::NONE);
         for file in files.listed_segments(&new).iter() {
-            let open = files.segment(reader, file).await?;
-            self.parts.insert(file.entry.digest, open.segment.part_bytes());
+            match files.segment(reader, file).await {
+                Ok(open) => drop(self.parts.insert(file.entry.digest, open.segment.part_bytes())),
+                Err(error) => unreadable.push(MissingFile {
+                    file_name: file.entry.file_name.clone(),
+                    blocks: Some(file.entry.range),
+                    reason: error.to_string(),
+                }),
+            }
         }
-        Ok(())
     }
 }
 
@@ -134,7 +148,8 @@ impl BytesByPart {
 impl Stat {
     /// Looks at everything that a view lists. `source` opens its files; `head_bytes` is what the files
     /// of the head take, `beside_bytes` what else lies in the folder, the manifest included. Segments
-    /// that `cache` knows are not opened.
+    /// that `cache` knows are not opened. Ranges and counts are those of the view: a file that cannot be
+    /// read takes away its own bytes alone.
     pub async fn gather(
         view: &View,
         source: Arc<dyn FileSource>,
@@ -146,22 +161,28 @@ impl Stat {
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
         let mut bytes =
             BytesByPart { head: head_bytes, other: beside_bytes, ..BytesByPart::default() };
-        cache.refresh(manifest.segments(), source, &mut reader).await?;
+        let missing = view.missing().iter().filter(|it| view.lists(&it.file_name));
+        let mut unreadable: Vec<MissingFile> = missing.cloned().collect();
+        cache.refresh(manifest.segments(), source, &mut reader, &mut unreadable).await;
         for entry in manifest.segments() {
-            let parts = cache.parts.get(&entry.digest).copied().unwrap_or_default();
-            bytes.add_segment(parts, entry.bytes);
+            if let Some(parts) = cache.parts.get(&entry.digest) {
+                bytes.add_segment(*parts, entry.bytes);
+            }
         }
-        for entry in manifest.runs() {
+        let names = names_of(&unreadable);
+        for entry in manifest.runs().iter().filter(|it| !names.contains(&*it.file_name)) {
             let sum = match entry.subject {
                 RunSubject::Logs => &mut bytes.log_index,
                 RunSubject::Transactions | RunSubject::Blocks => &mut bytes.lookups,
             };
             *sum = sum.saturating_add(entry.bytes);
         }
-        let tip = block_id(view, &mut reader, view.tip()).await?;
-        let finalized = block_id(view, &mut reader, view.finalized()).await?;
-        let statuses = view.statuses();
+        let tip = block_id(view, &mut reader, view.tip(), &mut unreadable).await;
+        let finalized = block_id(view, &mut reader, view.finalized(), &mut unreadable).await;
         let coverage = view.coverage();
+        // A contradiction says nothing of the numbers.
+        let unknown = |_| coverage.iter().map(|it| (*it, TrustStatus::Unanchored)).collect();
+        let statuses = readable(&view.statuses().unwrap_or_else(unknown), coverage);
         Ok(Self {
             network: view.network(),
             coverage_receipts: view.coverage_receipts().to_vec(),
@@ -176,23 +197,53 @@ impl Stat {
             log_count: sum(view.segments().map(|it| it.log_count)).saturating_add(head_logs(view)),
             statuses,
             bytes,
-            segments: manifest.segments().to_vec(),
-            runs: manifest.runs().to_vec(),
+            segment_count: manifest.segments().len(),
+            run_count: manifest.runs().len(),
+            unreadable,
             pending_merges: manifest.pending_merges().iter().map(|it| it.range).collect(),
             without_log_index: manifest.blocks_without_log_index(),
         })
     }
 }
 
-/// A block of a view by both its names.
+/// A block of a view by both its names; none, and its file in `unreadable`, if the hash cannot be read.
 async fn block_id(
     view: &View,
     reader: &mut Reader,
     number: Option<BlockNumber>,
-) -> Result<Option<BlockId>, StoreError> {
-    let Some(number) = number else { return Ok(None) };
-    let hash = view.read_hash(reader, number).await?;
-    Ok(hash.map(|hash| BlockId { number, hash }))
+    unreadable: &mut Vec<MissingFile>,
+) -> Option<BlockId> {
+    let number = number?;
+    match view.read_hash(reader, number).await {
+        Ok(hash) => Some(BlockId { number, hash: hash? }),
+        Err(error) => {
+            let file_name = view.file_of(number);
+            if !unreadable.iter().any(|it| it.file_name == file_name) {
+                let blocks = view.find_segment(&file_name).map(|entry| entry.range);
+                unreadable.push(MissingFile { file_name, blocks, reason: error.to_string() });
+            }
+            None
+        }
+    }
+}
+
+fn names_of(files: &[MissingFile]) -> BTreeSet<&str> {
+    files.iter().map(|it| &*it.file_name).collect()
+}
+
+/// The statuses of blocks that can be read: a segment that cannot be read has one nevertheless.
+fn readable(
+    statuses: &[(BlockRange, TrustStatus)],
+    coverage: &[BlockRange],
+) -> Vec<(BlockRange, TrustStatus)> {
+    let mut shown = Vec::new();
+    for (range, status) in statuses {
+        for held in coverage {
+            let (first, last) = (range.first().max(held.first()), range.last().min(held.last()));
+            shown.extend(BlockRange::from_ends(first, last).map(|range| (range, *status)));
+        }
+    }
+    shown
 }
 
 /// What lies between ranges that are in their order and do not touch.
@@ -232,6 +283,17 @@ mod tests {
         assert_eq!(gaps(&[range(5, 9)]), []);
         let held = [range(0, 4), range(6, 6), range(100, 200)];
         assert_eq!(gaps(&held), [range(5, 5), range(7, 99)]);
+    }
+
+    #[test]
+    fn statuses_are_those_of_blocks_that_can_be_read() {
+        let status = TrustStatus::Unanchored;
+        let statuses = [(range(0, 9), status), (range(10, 99), TrustStatus::DigestOnly)];
+        let held = [range(2, 4), range(8, 20), range(50, 99)];
+        let found = readable(&statuses, &held);
+        let ranges: Vec<BlockRange> = found.iter().map(|(range, _)| *range).collect();
+        assert_eq!(ranges, [range(2, 4), range(8, 9), range(10, 20), range(50, 99)]);
+        assert_eq!((found[1].1, found[2].1), (status, TrustStatus::DigestOnly));
     }
 
     #[test]

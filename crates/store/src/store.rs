@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use chain::{BlockNumber, ChainSpec};
+use chain::ChainSpec;
 use segment::Corrupt;
 
 use crate::disk::Disk;
@@ -101,7 +101,8 @@ impl Store {
         let files = Arc::new(Files::new(source, limits));
         let workshop = StagingArea::new(Arc::clone(&disk), Arc::clone(files.claims()));
         let head = Arc::new(HeadView::default());
-        let view = View::new(files, manifest, Arc::default(), head);
+        let view = View::new(files, manifest, Arc::default(), head, Finality::default());
+        let _ = view.finalized(); // as for every view that is shown
         let (view, head_reader) = (ArcSwap::from_pointee(view), Mutex::default());
         let (watchers, unlike) = (Mutex::default(), Mutex::new(unlike));
         let fault_turn = Mutex::default();
@@ -146,13 +147,15 @@ impl Store {
     /// Shows published history beside what the folder holds; tells whether another view is shown. What
     /// contradicts the folder, or other published history, is set aside: [`View::missing`] names it.
     pub fn show_published(&self, published: &PublishedHistory) -> bool {
-        // Whoever follows has a chain of its own; of a head that nobody follows only what is final counts.
+        // What is published is final: of a head only what is final counts beside it.
         let read = self.lock_reader().as_ref().map(HeadReader::final_blocks);
         let is_shown = |view: &View| {
             let own = view.manifest();
-            let admitted = match &read {
-                Some((head, last)) => published.admit(own, head, *last),
-                None => published.admit(own, view.head(), Some(BlockNumber::MAX)),
+            let admitted = if let Some((head, last)) = &read {
+                published.admit(own, head, *last)
+            } else {
+                let last = view.finality().finalized.map(|it| it.number);
+                published.admit(own, view.whole_head(), last)
             };
             (*view.published().as_ref() != admitted).then(|| Arc::new(admitted))
         };
@@ -265,10 +268,11 @@ impl Store {
         self.presence.look(&*self.disk)
     }
 
-    /// Why the folder could not be looked at the last time: readers are shown what was there before.
+    /// Why the folder could not be looked at the last time, so that readers are shown what was
+    /// there before, or why they are not shown all of the head.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
-        self.presence.trouble()
+        self.presence.trouble().or_else(|| self.view().hidden_head())
     }
 
     /// Writes the manifest of a folder that has none.
@@ -299,6 +303,7 @@ impl Store {
         loop {
             let before = self.view();
             let next = Arc::new(change(&before)?);
+            let _ = next.finalized(); // trust is assessed here, so that no request waits for it
             if Arc::ptr_eq(&*self.view.compare_and_swap(&before, next), &before) {
                 break;
             }

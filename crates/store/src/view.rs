@@ -14,6 +14,7 @@ mod lookup;
 mod records;
 mod sealed;
 mod shown_files;
+mod shown_head;
 mod trust;
 
 use std::collections::HashSet;
@@ -39,7 +40,8 @@ use crate::read::fetch;
 use crate::reader::Reader;
 
 use records::extras_of_head;
-use sealed::Sealed;
+use sealed::{Sealed, SealedPiece};
+use shown_head::Departure;
 
 pub use log_rows::LoggedRows;
 pub use log_search::LogSearch;
@@ -55,7 +57,10 @@ pub struct View {
     /// What others have published.
     published: Arc<AdmittedHistory>,
     sealed: Arc<Sealed>,
+    /// The part of the whole head that is of the sealed chain.
     head: Arc<HeadView>,
+    whole_head: Arc<HeadView>,
+    departure: Option<Departure>,
     /// All that can be read: it is asked for by every request that names a number.
     coverage: Vec<BlockRange>,
     /// Found out when it is first asked.
@@ -81,44 +86,37 @@ impl View {
         manifest: Manifest,
         published: Arc<AdmittedHistory>,
         head: Arc<HeadView>,
+        finality: Finality,
     ) -> Self {
         let manifest = Arc::new(manifest);
         let sealed = Arc::new(Sealed::of(&files, Arc::clone(&manifest), &published));
-        Self {
+        let view = Self {
             files,
             manifest,
             published,
-            coverage: sealed.with_head(&head),
             sealed,
-            head,
+            head: Arc::default(),
+            whole_head: Arc::default(),
+            departure: None,
+            coverage: Vec::new(),
             coverage_receipts: OnceLock::new(),
-            finality: Finality::default(),
+            finality,
             finalized: OnceLock::new(),
-        }
+        };
+        view.place_head(head)
     }
 
     /// The same with another manifest. Files that are not listed any more go when the last view
     /// that lists them does.
     pub(crate) fn with_manifest(&self, manifest: Manifest) -> Self {
         let (files, published) = (Arc::clone(&self.files), Arc::clone(&self.published));
-        let next = Self::new(files, manifest, published, Arc::clone(&self.head));
-        Self { finality: self.finality, ..next }
+        Self::new(files, manifest, published, Arc::clone(&self.whole_head), self.finality)
     }
 
     /// The same beside other published history.
     pub(crate) fn with_published(&self, published: Arc<AdmittedHistory>) -> Self {
         let (files, manifest) = (Arc::clone(&self.files), Manifest::clone(&self.manifest));
-        let next = Self::new(files, manifest, published, Arc::clone(&self.head));
-        Self { finality: self.finality, ..next }
-    }
-
-    /// Whether others have published blocks in the place of a head's that are not on its chain, or above
-    /// all of it: what is final counts then, and a head that stopped there may be of another branch.
-    pub(crate) fn is_passed_by_published(&self, head: &HeadView) -> bool {
-        let last = self.sealed.last_beside(head).filter(|_| self.sealed.is_union());
-        last.is_some_and(|last| {
-            head.find_block(last.number).is_none_or(|own| own.hash() != last.hash)
-        })
+        Self::new(files, manifest, published, Arc::clone(&self.whole_head), self.finality)
     }
 
     /// What others have published.
@@ -162,17 +160,20 @@ impl View {
 
     /// The same with another head, and what is final of it.
     pub(crate) fn with_head(&self, head: Arc<HeadView>, finality: Finality) -> Self {
-        Self {
+        let view = Self {
             files: Arc::clone(&self.files),
             manifest: Arc::clone(&self.manifest),
             published: Arc::clone(&self.published),
             sealed: Arc::clone(&self.sealed),
-            coverage: self.sealed.with_head(&head),
-            head,
+            head: Arc::default(),
+            whole_head: Arc::default(),
+            departure: None,
+            coverage: Vec::new(),
             coverage_receipts: OnceLock::new(),
             finality,
             finalized: OnceLock::new(),
-        }
+        };
+        view.place_head(head)
     }
 
     /// Marks the files that `next` does not list: they go with the last view that does. By name, since
@@ -199,14 +200,13 @@ impl View {
         &self.manifest
     }
 
-    /// The newest blocks.
+    /// The newest blocks, as far as they are of the sealed chain.
     #[must_use]
     pub fn head(&self) -> &HeadView {
         &self.head
     }
 
     /// What the writer was told of finality.
-    #[cfg(test)]
     pub(crate) fn finality(&self) -> Finality {
         self.finality
     }
@@ -234,6 +234,13 @@ impl View {
         self.coverage_receipts.get_or_init(|| self.sealed.receipts_with_head(&self.head))
     }
 
+    /// The ranges of blocks whose logs are found without reading all of them: by the log index, and
+    /// above the sealed blocks by blooms.
+    #[must_use]
+    pub fn coverage_logs(&self) -> Vec<BlockRange> {
+        subtract(self.coverage_receipts(), self.sealed.unindexed())
+    }
+
     /// The number of the highest block.
     #[must_use]
     pub fn tip(&self) -> Option<BlockNumber> {
@@ -259,7 +266,7 @@ impl View {
                 let sealed = self.manifest.segments().last();
                 return told.max(sealed.map(|entry| BlockNumber(entry.range.last())));
             }
-            let (range, status) = self.statuses_with(None).into_iter().next_back()?;
+            let (range, status) = self.statuses_with(None).ok()?.into_iter().next_back()?;
             // Nobody says that a head's blocks are final because others have published blocks beside them.
             let first = self.head.blocks().first().filter(|_| self.sealed.is_union());
             let below = first.and_then(|block| block.number().parent());
@@ -286,7 +293,8 @@ impl View {
     }
 
     /// The head's block of this number, unless a segment has it with its receipts.
-    fn unsealed_block(&self, number: BlockNumber) -> Option<&Arc<HeadBlock>> {
+    #[must_use]
+    pub fn unsealed_block(&self, number: BlockNumber) -> Option<&Arc<HeadBlock>> {
         let block = self.head.find_block(number)?;
         let sealed = self.sealed.find_entry(number).filter(|entry| entry.has_receipts);
         sealed.is_none().then_some(block)
@@ -468,17 +476,7 @@ impl View {
         let Some(piece) = self.sealed.find(number) else { return Ok(None) };
         let Some(file) = self.sealed.file(piece) else { return Ok(None) };
         let open = self.files.segment(reader, file).await?;
-        for (number, expected) in Sealed::seams(piece) {
-            let found = open.segment.find_hash(number);
-            if found != Some(expected) {
-                return Err(file.unread(StoreError::Differs {
-                    file: file.entry.file_name.clone(),
-                    what: format!("hash of block {number}, where another segment meets it"),
-                    found: found.unwrap_or_default().to_string(),
-                    expected: expected.to_string(),
-                }));
-            }
-        }
+        check_seams(piece, file, &open)?;
         Ok(Some((Arc::clone(file), open)))
     }
 
@@ -561,4 +559,24 @@ impl View {
         let is_sealed = self.sealed.find(number).is_some();
         (is_sealed || self.manifest.find_segment(number).is_some()).then_some(number)
     }
+}
+
+/// Whether a file has the blocks that other files beside the shown piece of it name.
+fn check_seams(
+    piece: &SealedPiece,
+    file: &SegmentFile,
+    open: &OpenSegment,
+) -> Result<(), StoreError> {
+    for (number, expected) in Sealed::seams(piece) {
+        let found = open.segment.find_hash(number);
+        if found != Some(expected) {
+            return Err(file.unread(StoreError::Differs {
+                file: file.entry.file_name.clone(),
+                what: format!("hash of block {number}, where another segment meets it"),
+                found: found.unwrap_or_default().to_string(),
+                expected: expected.to_string(),
+            }));
+        }
+    }
+    Ok(())
 }

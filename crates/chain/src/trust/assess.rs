@@ -8,7 +8,7 @@
 //! is left without contradictions is, between its gaps, a single chain, and the status of a block
 //! follows from the nearest trusted block above it or, if there is none, below it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use alloy_primitives::{B256, U256};
 
@@ -16,6 +16,17 @@ use super::{Anchor, AnchoredBy, Anchors, LinkedTo, TrustStatus};
 use crate::range::BlockRange;
 
 mod statuses;
+
+/// Counts comparisons, for the test that their number does not grow faster than that of the runs.
+fn count_step() {
+    #[cfg(test)]
+    STEPS.with(|steps| steps.set(steps.get().saturating_add(1)));
+}
+
+#[cfg(test)]
+thread_local! {
+    pub(super) static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
 
 /// Consecutive blocks that were proven and joined by parent links.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,9 +150,9 @@ impl ProvenRun {
 
     /// The highest block that an anchor of its own proves.
     fn proven_to(&self, anchors: &Anchors) -> Option<u64> {
-        let operator = anchors.operator().filter(|anchor| self.holds(*anchor));
-        let epoch = self.trusted_epoch(anchors).map(|epoch| epoch.last);
-        operator.map(|anchor| anchor.number).chain(epoch).max()
+        let mut operator = anchors.operator_between(self.range.first(), self.range.last()).rev();
+        let operator = operator.find(|anchor| self.holds(*anchor)).map(|anchor| anchor.number);
+        operator.max(self.trusted_epoch(anchors).map(|epoch| epoch.last))
     }
 
     /// Whether the run descends from a trusted block that it holds or begins after.
@@ -154,6 +165,7 @@ impl ProvenRun {
     }
 
     fn holds(&self, anchor: Anchor) -> bool {
+        count_step();
         self.range.contains(anchor.number) && self.hash_at(anchor.number) == Some(anchor.hash)
     }
 
@@ -171,11 +183,13 @@ impl ProvenRun {
 }
 
 fn contradicts_anchor(run: &ProvenRun, anchors: &Anchors) -> Option<TrustConflict> {
-    let parent = run.range.first().checked_sub(1);
+    // The parent of the first block too.
+    let first = run.range.first().saturating_sub(1);
     let genesis = anchors.expected_hash(0).map(|(hash, _)| Anchor { number: 0, hash });
-    anchors.operator().chain(genesis).find_map(|anchor| {
-        let is_met = run.range.contains(anchor.number) || parent == Some(anchor.number);
-        let found = run.hash_at(anchor.number).filter(|hash| is_met && *hash != anchor.hash)?;
+    let genesis = genesis.filter(|_| first == 0);
+    anchors.operator_between(first, run.range.last()).chain(genesis).find_map(|anchor| {
+        count_step();
+        let found = run.hash_at(anchor.number).filter(|hash| *hash != anchor.hash)?;
         let claims = Claims::Hash(found, anchor.hash);
         Some(TrustConflict { number: anchor.number, claims, with: Opponent::Anchor })
     })
@@ -209,6 +223,7 @@ fn meetings(runs: &[ProvenRun], standing: &[usize]) -> Vec<RunOverlap> {
     for (order, (lower, below)) in ordered.iter().enumerate() {
         let later = ordered.iter().skip(order.saturating_add(1));
         for (upper, above) in later.take_while(|(_, run)| run.range.first() <= below.range.end()) {
+            count_step();
             let number = below.range.last().min(above.range.last());
             let (lower, upper) = (*lower, *upper);
             if let (Some(here), Some(there)) = (below.hash_at(number), above.hash_at(number)) {
@@ -241,31 +256,45 @@ fn grounds(runs: &[ProvenRun], meetings: &[RunOverlap], anchors: &Anchors) -> Ve
         is_rooted: run.is_rooted(anchors),
     };
     let mut footings: Vec<RunTrust> = runs.iter().map(own).collect();
-    let agreements = || {
-        meetings
-            .iter()
-            .filter(|meeting| meeting.is_agreement() && matches!(meeting.claims, Claims::Hash(..)))
-    };
-    let mut is_settled = false;
-    while !is_settled {
-        is_settled = true;
-        for RunOverlap { number, lower, upper, .. } in agreements() {
-            for (from, to) in [(*upper, *lower), (*lower, *upper)] {
-                let Some(given) = footings.get(from).copied() else { continue };
-                let Some(taken) = footings.get_mut(to) else { continue };
-                // Agreeing at a block is agreeing on everything below it.
-                let proven_to = given.proven_to.map(|proven| proven.min(*number));
-                let first = runs.get(to).map_or(u64::MAX, |run| run.range.first());
-                let proven_to = proven_to.filter(|proven| *proven >= first);
-                if proven_to > taken.proven_to {
-                    taken.proven_to = proven_to;
-                    is_settled = false;
-                }
-                if given.is_rooted && !taken.is_rooted {
-                    taken.is_rooted = true;
-                    is_settled = false;
+    let mut agreements = vec![Vec::new(); runs.len()];
+    for RunOverlap { number, lower, upper, claims } in meetings {
+        if matches!(claims, Claims::Hash(here, there) if here == there) {
+            for (from, to) in [(*lower, *upper), (*upper, *lower)] {
+                if let Some(agreeing) = agreements.get_mut(from) {
+                    agreeing.push((to, *number));
                 }
             }
+        }
+    }
+    let agreeing_with = |from: usize| agreements.get(from).into_iter().flatten().copied();
+    // Highest first: a run never gives more than it has, so that what is taken first is final.
+    let proven = footings.iter().enumerate().filter_map(|(at, it)| Some((it.proven_to?, at)));
+    let mut proven: BinaryHeap<(u64, usize)> = proven.collect();
+    while let Some((given, from)) = proven.pop() {
+        if footings.get(from).is_none_or(|it| it.proven_to != Some(given)) {
+            continue; // it has got more since
+        }
+        for (to, number) in agreeing_with(from) {
+            count_step();
+            // Agreeing at a block is agreeing on everything below it.
+            let given = given.min(number);
+            let Some((run, taken)) = runs.get(to).zip(footings.get_mut(to)) else { continue };
+            if given >= run.range.first() && Some(given) > taken.proven_to {
+                taken.proven_to = Some(given);
+                proven.push((given, to));
+            }
+        }
+    }
+    let rooted = footings.iter().enumerate().filter(|(_, it)| it.is_rooted).map(|(at, _)| at);
+    let mut rooted: Vec<usize> = rooted.collect();
+    while let Some(from) = rooted.pop() {
+        for (to, _) in agreeing_with(from) {
+            count_step();
+            let taken = footings.get_mut(to).filter(|it| !it.is_rooted);
+            rooted.extend(taken.map(|taken| {
+                taken.is_rooted = true;
+                to
+            }));
         }
     }
     footings

@@ -2,6 +2,7 @@
 
 use alloy_primitives::U256;
 
+use super::assess::STEPS;
 use super::*;
 use crate::range::BlockRange;
 
@@ -232,6 +233,33 @@ fn total_difficulties_that_do_not_follow_each_other_are_refused() {
             "refused at 4 for its difficulty by Equal run 0",
         ],
     );
+}
+
+#[test]
+fn comparisons_grow_with_the_runs_and_anchors_and_not_with_their_product() {
+    const RUNS: u64 = 3000;
+    let runs: Vec<ProvenRun> = (0..RUNS).map(|at| run(at * 10, at * 10 + 9)).collect();
+    let with_epochs = |mut runs: Vec<ProvenRun>| {
+        for (number, run) in (0..).zip(&mut runs) {
+            run.epoch = Some(Epoch { number, last: run.range.last() });
+        }
+        runs
+    };
+    let all: Vec<u64> = runs.iter().map(|run| run.range.last()).collect();
+    let top = &all[all.len() - 1..];
+    let epochs = (0..RUNS).fold(trusting(&all), Anchors::with_proven_epoch);
+    for (runs, anchors) in [
+        (runs.clone(), trusting(&[])),
+        (runs.clone(), trusting(top)),
+        (runs.iter().rev().cloned().collect(), trusting(top)),
+        (runs.clone(), trusting(&all)),
+        (with_epochs(runs), epochs),
+    ] {
+        let before = STEPS.get();
+        assert!(assess(&runs, &anchors).iter().all(Result::is_ok));
+        let steps = STEPS.get() - before;
+        assert!((RUNS..20 * RUNS).contains(&steps), "{steps} comparisons for {RUNS} runs");
+    }
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! A small block with one of everything, and every way in which it can be false.
 
 use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
-use alloy_consensus::crypto::secp256k1::sign_message;
 use alloy_consensus::{
     Eip658Value, Receipt as Fields, SignableTransaction, TxEip1559, TxLegacy, TxType,
 };
@@ -35,7 +34,7 @@ fn sign<T: SignableTransaction<Signature>>(tx: T, is_high_s: bool) -> Bytes
 where
     EthereumTxEnvelope<TxEip4844>: From<alloy_consensus::Signed<T>>,
 {
-    let mut signature = sign_message(SECRET, tx.signature_hash()).unwrap();
+    let mut signature = crate::sign(SECRET, tx.signature_hash()).unwrap();
     if is_high_s {
         signature = Signature::new(signature.r(), CURVE_ORDER - signature.s(), !signature.v());
     }
@@ -161,8 +160,8 @@ fn a_verified_block_gives_back_its_candidate() {
 
 fn sender_of_secret() -> Address {
     let hash = B256::repeat_byte(1);
-    let signature = sign_message(SECRET, hash).unwrap();
-    alloy_consensus::crypto::secp256k1::recover_signer(&signature, hash).unwrap()
+    let signature = crate::sign(SECRET, hash).unwrap();
+    signature.recover_address_from_prehash(&hash).unwrap()
 }
 
 #[test]

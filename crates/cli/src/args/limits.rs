@@ -40,10 +40,10 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "BYTES", default_value = "25MB", value_parser = parse_some_bytes)]
     batch_bytes_max: usize,
     /// Logs in an answer to `eth_getLogs`, unless it is of one block; beyond it, the range that fits is told
-    #[arg(long, value_name = "N", default_value = "20000", value_parser = parse_some::<NonZeroUsize>)]
+    #[arg(long, value_name = "N", default_value = "50000", value_parser = parse_some::<NonZeroUsize>)]
     logs_max: NonZeroUsize,
     /// Bytes of such an answer
-    #[arg(long, value_name = "BYTES", default_value = "9MB", value_parser = parse_some_bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "10MB", value_parser = parse_some_bytes)]
     logs_bytes_max: usize,
     /// Bytes of stored blocks that are read for such an answer
     #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = parse_some_bytes)]

@@ -63,6 +63,25 @@ pub(super) fn parse_metrics_listen(text: &str) -> Result<ListenAddress, String> 
     parse(text, METRICS_PORT_DEFAULT)
 }
 
+/// A host name or an address without its port. What no Host header can have is refused: a server with
+/// only that name would reject every request.
+pub(super) fn parse_allowed_host(text: &str) -> Result<String, String> {
+    if let Ok(ListenAddress::Socket(address)) = parse_listen(text)
+        && address.ip().is_unspecified()
+    {
+        return Err(format!(
+            "this address stands for all interfaces and is in no Host header; did you mean --listen \
+             {address}?"
+        ));
+    }
+    let bare = text.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(text);
+    let is_address = bare.parse::<IpAddr>().is_ok();
+    if is_address || (!bare.is_empty() && bare.chars().all(is_of_name)) {
+        return Ok(bare.to_owned());
+    }
+    Err("write a host name without scheme, port and wildcard, such as rpc.example".to_owned())
+}
+
 fn parse(text: &str, port_default: u16) -> Result<ListenAddress, String> {
     let socket = |address, port| ListenAddress::Socket(SocketAddr::new(address, port));
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -84,13 +103,16 @@ fn parse(text: &str, port_default: u16) -> Result<ListenAddress, String> {
     if name == "localhost" {
         return Ok(socket(loopback, port));
     }
-    let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
     // Digits alone would be taken for an address of long ago.
     let has_letter = name.chars().any(|letter| letter.is_ascii_alphabetic());
-    if !has_letter || !name.chars().all(is_name) {
+    if !has_letter || !name.chars().all(is_of_name) {
         return Err(wrong());
     }
     Ok(ListenAddress::Named { name: name.to_owned(), port })
+}
+
+fn is_of_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "-._".contains(letter)
 }
 
 fn wrong() -> String {
@@ -101,6 +123,21 @@ fn wrong() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_allowed_host_is_one_that_a_request_can_have() {
+        for text in ["0.0.0.0", "0.0.0.0:8545", "::", "[::]", "[::]:8545"] {
+            let refused = parse_allowed_host(text).unwrap_err();
+            assert!(refused.contains("did you mean --listen "), "{text}: {refused}");
+        }
+        for text in ["", "*", "*.example", "rpc.example:443", "[::1]:8545", "https://rpc.example"] {
+            assert!(parse_allowed_host(text).is_err(), "{text}");
+        }
+        for text in ["rpc.example", "localhost", "127.0.0.1", "::1"] {
+            assert_eq!(parse_allowed_host(text).as_deref(), Ok(text));
+        }
+        assert_eq!(parse_allowed_host("[::1]").as_deref(), Ok("::1"));
+    }
 
     #[test]
     fn a_port_or_an_address_may_be_left_out_and_no_name_is_looked_up() {

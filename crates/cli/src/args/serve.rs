@@ -7,7 +7,6 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use clap::builder::NonEmptyStringValueParser;
 use rpc::PassThroughMethod;
 use rpc::http::HttpSettings;
 
@@ -18,7 +17,7 @@ use super::admission::AdmissionArgs;
 use super::bucket::SourceArgs;
 use super::given::GivenSettings;
 use super::limits::LimitArgs;
-use super::listen::{ListenAddress, parse_listen, parse_metrics_listen};
+use super::listen::{ListenAddress, parse_allowed_host, parse_listen, parse_metrics_listen};
 use super::tls::TlsArgs;
 use super::{ChainArgs, DataArgs};
 
@@ -62,14 +61,15 @@ pub(crate) struct ServeArgs {
     /// Origins whose pages may ask; may be repeated
     #[arg(long = "cors-origin", value_name = "ORIGIN", default_value = "*", value_delimiter = ',')]
     pub(crate) cors_origins: Vec<String>,
-    /// Host names that requests may name; may be repeated [default: any]
+    /// Accept only requests with one of these names in their Host header; may be repeated [default:
+    /// any]
     #[arg(
-        long = "host",
+        long = "allowed-host",
         value_name = "NAME",
         value_delimiter = ',',
-        value_parser = NonEmptyStringValueParser::new()
+        value_parser = parse_allowed_host
     )]
-    pub(crate) hosts: Vec<String>,
+    pub(crate) allowed_hosts: Vec<String>,
     /// Show browsers no explorer at `/`: they get the line of JSON that programs get
     #[arg(long)]
     pub(crate) no_explorer: bool,
@@ -103,7 +103,7 @@ impl ServeArgs {
     pub(crate) fn http_settings(&self) -> HttpSettings {
         self.limits.http(HttpSettings {
             cors_origins: self.cors_origins.clone(),
-            hosts: self.hosts.clone(),
+            hosts: self.allowed_hosts.clone(),
             has_explorer: !self.no_explorer,
             ..HttpSettings::default()
         })

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::hex;
 use chain::BlockRange;
+use chain::trust::TrustStatus;
 use replica::{BucketFault, Published, check};
 use serde_json::{Value, json};
 use store::disk::EmptyDisk;
@@ -70,14 +71,15 @@ pub(crate) fn stat_bucket(url: &str, is_json: bool) -> Result<(), Failure> {
     let published = bucket_runtime()?.block_on(read_bucket(&bucket))?;
     refuse_unpublished(&bucket, &published)?;
     let view = shown(&published_history(&published))?;
+    let statuses = view.statuses()?;
     let facts = BucketFacts::of(&view, &published);
     if is_json {
-        return Ok(print_lines(&[facts.json(bucket.place(), &view).to_string()])?);
+        return Ok(print_lines(&[facts.json(bucket.place(), &view, &statuses).to_string()])?);
     }
     for it in view.missing() {
         note(&format!("{} is set aside: {}", it.file_name, it.reason));
     }
-    Ok(print_lines(&facts.text(bucket.place(), &view))?)
+    Ok(print_lines(&facts.text(bucket.place(), &view, &statuses))?)
 }
 
 /// What a reader without a folder shows of published history.
@@ -123,7 +125,12 @@ impl BucketFacts {
         self.bytes.iter().map(|(_, bytes)| *bytes).fold(0, u64::saturating_add)
     }
 
-    fn text(&self, place: &str, view: &View) -> Vec<String> {
+    fn text(
+        &self,
+        place: &str,
+        view: &View,
+        statuses: &[(BlockRange, TrustStatus)],
+    ) -> Vec<String> {
         let network = view.network();
         let name = network.name.unwrap_or_else(|| "unknown chain".to_owned());
         let id = network.chain_id.map_or(String::new(), |id| format!(", chain id {id}"));
@@ -135,8 +142,8 @@ impl BucketFacts {
             grouped(self.transactions),
             grouped(self.logs)
         ));
-        for (range, status) in view.statuses() {
-            lines.push(format!("  {range}  {}", word(&status)));
+        for (range, status) in statuses {
+            lines.push(format!("  {range}  {}", word(status)));
         }
         lines.push(format!(
             "{} in {}, {} runs; {} bytes",
@@ -152,11 +159,11 @@ impl BucketFacts {
         lines
     }
 
-    fn json(&self, place: &str, view: &View) -> Value {
+    fn json(&self, place: &str, view: &View, statuses: &[(BlockRange, TrustStatus)]) -> Value {
         let network = view.network();
         let range = |it: &BlockRange| json!({ "first": it.first(), "last": it.last() });
-        let statuses = view.statuses().into_iter().map(|(it, status)| {
-            json!({ "first": it.first(), "last": it.last(), "status": word(&status) })
+        let statuses = statuses.iter().map(|(it, status)| {
+            json!({ "first": it.first(), "last": it.last(), "status": word(status) })
         });
         let set_aside = view.missing().iter();
         let set_aside = set_aside.map(|it| json!({ "object": it.file_name, "reason": it.reason }));

@@ -76,6 +76,7 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
             is_unanchored_allowed: args.unanchored,
             threads,
             patience: PATIENCE,
+            finalized: Some(finalized),
         },
         progress: &ByBlock(&watch),
         stop: None,

@@ -1,10 +1,10 @@
 //! `quipu config`: whether `quipu.toml` is as it should be, and what all settings come to.
 
 use std::env;
-use std::ffi::OsString;
-use std::path::{self, Path};
+use std::path;
 
 use anyhow::anyhow;
+use clap::ArgMatches;
 use rpc::ApiKey;
 use serde_json::Value;
 
@@ -14,19 +14,18 @@ use crate::args::config::{ConfigAction, ConfigArgs};
 use crate::config::document::ConfigValue;
 use crate::config::settings::{Setting, SettingKind, TABLES, settings};
 use crate::config::variables::{check_variables, from_variable, unknown_variables};
-use crate::config::{self, ConfigFile, command, find_value};
+use crate::config::{self, ConfigFile, command, parse_typed};
 use crate::data_folder::{CONFIG_NAME, locate};
 use crate::output::{counted, print_lines};
 use crate::upstream_args::parse_node;
 
-pub(crate) fn run(args: &ConfigArgs, path: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn run(args: &ConfigArgs) -> Result<(), Failure> {
     let root = command();
     let in_folder = locate(&args.data)?.join(CONFIG_NAME);
     // A file may name the data folder: then it is the one that counts, and not what lies there.
-    let typed: Vec<_> = env::args_os().collect();
-    let path = path.map(ToOwned::to_owned).or_else(|| config::locate(&root, &typed));
-    let file = match &path {
-        Some(path) => ConfigFile::read(&root, path)?,
+    let typed = parse_typed(&env::args_os().collect::<Vec<_>>())?;
+    let file = match config::locate(&typed)? {
+        Some(path) => ConfigFile::read(&root, &path)?,
         None => ConfigFile::default(),
     };
     let known = settings(&root);
@@ -47,7 +46,10 @@ pub(crate) fn run(args: &ConfigArgs, path: Option<&Path>) -> Result<(), Failure>
                 }
                 format!("{}: {counts}, no mistake", path.display())
             }
-            None => format!("no file is used: there is no {}", in_folder.display()),
+            None => format!(
+                "{} does not exist: no file to check; defaults and variables apply",
+                in_folder.display()
+            ),
         }],
         ConfigAction::Dump => ConfigDump { root: &root, file: &file, known, typed }.lines()?,
     };
@@ -93,7 +95,7 @@ struct ConfigDump<'a> {
     root: &'a clap::Command,
     file: &'a ConfigFile,
     known: Vec<Setting>,
-    typed: Vec<OsString>,
+    typed: ArgMatches,
 }
 
 impl ConfigDump<'_> {
@@ -173,13 +175,11 @@ impl ConfigDump<'_> {
         if !typed.is_typed(&self.typed) {
             return None;
         }
-        match setting.kind {
-            SettingKind::Switch => Some(vec!["true".to_owned()]),
-            SettingKind::One | SettingKind::List => {
-                let value = find_value(&self.typed, &setting.flag)?;
-                Some(vec![value.to_string_lossy().into_owned()])
-            }
+        if setting.kind == SettingKind::Switch {
+            return Some(vec!["true".to_owned()]);
         }
+        let values = self.typed.subcommand_matches("config")?.get_raw(&typed.id)?;
+        Some(values.map(|value| value.to_string_lossy().into_owned()).collect())
     }
 
     /// The setting of a stronger source that takes the place of this one, by the name that it has there.

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use alloy_primitives::{B256, keccak256};
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use chain::BlockNumber;
 use ingest::archive::Format;
 use ingest::pool::threads_default;
@@ -26,7 +26,7 @@ use crate::commands::import::import;
 use crate::commands::sample::make;
 use crate::commands::serve::{Bound, Wiring, begin_logs};
 use crate::commands::stat;
-use crate::data_folder::DataFolder;
+use crate::data_folder::{CONFIG_NAME, DataFolder};
 use crate::output::print_lines;
 
 /// How often it is tried to remove a folder that is still being written to.
@@ -35,6 +35,14 @@ const REMOVE_TRIES_MAX: u32 = 100;
 const REMOVE_PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(args: DemoArgs) -> Result<(), Failure> {
+    let settings = args.data_dir.as_deref().map(|folder| folder.join(CONFIG_NAME));
+    if let Some(settings) = settings.filter(|path| path.exists()) {
+        return Err(Failure::Usage(anyhow!(
+            "{}: the demo reads no settings, so that it would serve without keys\n  hint: \
+             `quipu serve` serves a folder with its settings",
+            settings.display()
+        )));
+    }
     begin_logs(false, "warn")?;
     // First, so that an address that is taken is told before any work is done.
     let bound = Bound::to(args.listen.resolve()?)?;
@@ -100,7 +108,7 @@ fn prepare(
         threads: chain.work.threads.unwrap_or_else(threads_default),
     };
     let folder = import(data, &files, &chain_args, settings)?;
-    let page = stat::text(&folder, &stat::gather(&folder)?);
+    let page = stat::text(&folder, &stat::gather(&folder)?.stat);
     Ok((folder, [vec![String::new()], page].concat()))
 }
 

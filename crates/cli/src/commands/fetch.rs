@@ -8,11 +8,10 @@ mod stop;
 mod taker;
 mod then_follow;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 
 use anyhow::{Context as _, anyhow};
 use chain::BlockRange;
@@ -35,8 +34,9 @@ use crate::commands::import::{OpenedImport, open_import, resume_merges, settings
 use crate::commands::serve;
 use crate::commands::verify::remedy_hint;
 use crate::data_folder::{DataFolder, locate};
+use crate::free_space::{refuse_without_space, stored_bytes};
+use crate::hints::system_hint;
 use crate::output::{counted, grouped, note, print_lines};
-use crate::priority::use_idle_scheduling;
 
 use from_bucket::find_bucket;
 use progress::FetchProgress;
@@ -52,17 +52,7 @@ pub(crate) fn run(args: &FetchArgs, config: Option<&Path>) -> Result<(), Failure
     // These threads answer for connections: they keep their priority, and so does a server afterwards.
     let runtime = runtime()?;
     let stop = FetchStopSignal::listen(&runtime)?;
-    let work = || {
-        use_idle_scheduling();
-        fetch.run(sources, &runtime, &stop)
-    };
-    let done = thread::scope(|scope| {
-        let working = thread::Builder::new().name("fetch".to_owned()).spawn_scoped(scope, work);
-        match working?.join() {
-            Ok(done) => done,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    });
+    let done = fetch.run(sources, &runtime, &stop);
     runtime.shutdown_background();
     done?;
     match serve {
@@ -251,7 +241,12 @@ impl FetchWork<'_> {
         let OpenedImport { folder, mut writer, chain, anchors, genesis_before } = opened;
         resume_merges(&mut writer, chain.spec(), settings.threads);
         let files = MirrorFile::order(files, writer.view().coverage(), &anchors);
-        self.progress.expect(self.missing(&files, &writer.view())?);
+        let missing = self.missing(&files, &writer.view())?;
+        if let Err(refused) = check_space(&mirrors, &missing, &folder, runtime, stop) {
+            let withdrawn = chain.withdraw(&folder.store, &mut writer, genesis_before.as_deref());
+            return withdrawn.map_err(|error| to_failure(&error)).and(Err(refused));
+        }
+        self.progress.expect(self.count_blocks(&missing));
         let downloads = self.downloads(&folder.path.join(WORK_FOLDER_NAME))?;
         let downloader =
             Arc::new(Downloader { mirrors, folder: downloads, stop: stop.flag.clone() });
@@ -349,18 +344,25 @@ impl FetchWork<'_> {
         Ok(files)
     }
 
-    /// Blocks that the names of files speak of and that are not held.
-    fn missing(&self, files: &[MirrorFile], view: &View) -> Result<u64, Failure> {
-        let wanted = self.args.selection.blocks;
-        let mut missing = Vec::new();
+    /// The files that are not held, one of those that begin with the same block.
+    fn missing(&self, files: &[MirrorFile], view: &View) -> Result<Vec<MirrorFile>, Failure> {
+        let mut missing = BTreeMap::new();
         for file in files {
-            let is_held = is_file_held(view, &file.archive, wanted);
+            let is_held = is_file_held(view, &file.archive, self.args.selection.blocks);
             if !is_held.map_err(|error| to_failure(&error))? {
-                let named = file.named_range();
-                missing.extend(named.and_then(|named| overlap(named, wanted.unwrap_or(named))));
+                let first = file.named_range().map(|range| range.first());
+                missing.entry(first).or_insert_with(|| file.clone());
             }
         }
-        Ok(join_ranges(missing).iter().map(BlockRange::count).sum())
+        Ok(missing.into_values().collect())
+    }
+
+    /// The wanted blocks that the names of files speak of.
+    fn count_blocks(&self, files: &[MirrorFile]) -> u64 {
+        let named = files.iter().filter_map(MirrorFile::named_range);
+        let wanted = self.args.selection.blocks;
+        let blocks = named.filter_map(|named| overlap(named, wanted.unwrap_or(named)));
+        join_ranges(blocks).iter().map(BlockRange::count).sum()
     }
 
     /// What came of it.
@@ -381,6 +383,21 @@ impl FetchWork<'_> {
             lines.push(format!("left: blocks {}, which are not held", left.join(", ")));
         }
         lines
+    }
+}
+
+/// Refuses what the disk has no space for, by the lengths that mirrors report.
+fn check_space(
+    mirrors: &Mirrors,
+    missing: &[MirrorFile],
+    folder: &DataFolder,
+    runtime: &Runtime,
+    stop: &FetchStopSignal,
+) -> Result<(), Failure> {
+    match stop.or_stopped(runtime, mirrors.estimate_bytes(missing)) {
+        None => Err(stop.failure()),
+        Some(None) => Ok(()),
+        Some(Some(bytes)) => refuse_without_space(&*folder.disk, stored_bytes(bytes)),
     }
 }
 
@@ -414,14 +431,11 @@ fn refused(error: &DownloadError, is_distrusted: bool) -> Failure {
         }
         DownloadError::Occupied { .. } => "move it away, or give another folder to --keep",
         DownloadError::Locked { .. } => "wait for the other one, or give another folder to --keep",
-        DownloadError::Disk { .. } if error.is_disk_full() => {
-            "the disk is full: make room and run the same command again; what was taken stays"
-        }
-        DownloadError::Disk { .. } | DownloadError::Stopped => {
-            "see to the disk and run the same command again; what was taken stays"
-        }
+        DownloadError::Disk { cause, .. } => system_hint(cause.kind())
+            .unwrap_or("check the disk and run the same command again; what was taken stays"),
+        DownloadError::Stopped => "run the same command again; what was taken stays",
     };
-    let trust = format!("\n  hint: {}", remedy_hint(Remedy::CompareTrust));
-    let trust = if is_distrusted { trust.as_str() } else { "" };
+    let trust = remedy_hint(Remedy::CompareTrust).filter(|_| is_distrusted);
+    let trust = trust.map_or(String::new(), |hint| format!("\n  hint: {hint}"));
     Failure::Work(anyhow!("{error}{trust}\n  hint: {hint}"))
 }

@@ -13,7 +13,7 @@ use anyhow::{anyhow, bail};
 use chain::trust::Anchors;
 use chain::{BlockNumber, BlockRange, ChainSpec};
 use ingest::folder_chain::FolderChain;
-use ingest::import::{ImportError, ImportSettings, Importer, Outcome, merge_pending, order_files};
+use ingest::import::{ImportError, ImportSettings, Importer, Outcome, merge_next, order_files};
 use ingest::pool::threads_default;
 use ingest::prove::NoProgress;
 use ingest::survey::{find_archives, refuse_unreadable};
@@ -27,16 +27,17 @@ use crate::chain_choice;
 use crate::commands::verify::no_archives;
 use crate::data_folder::{DataFolder, locate};
 use crate::folder_text::unlisted_segment;
+use crate::free_space::{missing_archive_bytes, refuse_without_space, stored_bytes};
+use crate::hints::folder_hint;
 use crate::interrupt::on_interrupt;
 use crate::output::{Verbosity, print_lines, verbosity};
-use crate::priority::use_idle_scheduling;
+use crate::priority::give_way;
 use crate::progress::Watch;
 
 use report::Tally;
 
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     on_interrupt("files that were taken stay; the same command again takes up after them", || ())?;
-    use_idle_scheduling();
     let settings = settings(&args.selection, &args.work);
     import(&locate(&args.data)?, &args.paths, &args.chain, settings).map(drop)
 }
@@ -65,7 +66,9 @@ pub(crate) fn import(
     let opened = open_import(path, chain_args, &files, &settings)?;
     let OpenedImport { folder, mut writer, chain, anchors, genesis_before } = opened;
     resume_merges(&mut writer, chain.spec(), settings.threads);
-    let done = import_all(&mut writer, chain.spec(), &anchors, settings, files);
+    let needed = missing_archive_bytes(&files, &writer.view(), settings.blocks);
+    let done = refuse_without_space(&*folder.disk, stored_bytes(needed))
+        .and_then(|()| import_all(&mut writer, chain.spec(), &anchors, settings, files));
     let withdrawn = chain.withdraw(&folder.store, &mut writer, genesis_before.as_deref());
     done.and(withdrawn.map_err(|error| to_failure(&error)))?;
     Ok(folder)
@@ -146,7 +149,14 @@ pub(crate) fn warn_of_unaccounted(writer: &Writer, adopted: &BTreeSet<String>) {
 /// stays as it is, and is told.
 pub(crate) fn resume_merges(writer: &mut Writer, spec: &ChainSpec, threads: NonZeroUsize) {
     let begins = |blocks: BlockRange| eprintln!("merging blocks {blocks} into one segment");
-    if let Err(error) = merge_pending(writer, spec, threads, &NoProgress, &begins) {
+    let mut merge = || give_way(|| merge_next(writer, spec, threads, &NoProgress, &begins));
+    let merged = loop {
+        match merge() {
+            Ok(true) => {}
+            done => break done,
+        }
+    };
+    if let Err(error) = merged {
         eprintln!("warning: not merged: {error}\n  hint: `quipu check` tells more");
     }
 }
@@ -190,7 +200,7 @@ fn import_all(
             watch.say(&report::begin(path, bytes, number, file_count));
         }
         let mut importer = Importer { writer, spec, anchors, settings, progress: &watch };
-        match importer.import_file(path) {
+        match give_way(|| importer.import_file(path)) {
             Ok(outcome) => {
                 watch.print(report::line(path, &outcome, settings.blocks))?;
                 if let Outcome::Imported(imported) = &outcome
@@ -224,7 +234,7 @@ fn import_all(
 
 /// A failure of the folder, with what to do about it.
 pub(crate) fn to_failure(error: &StoreError) -> Failure {
-    Failure::Work(anyhow!("{error}\n  hint: {}", report::folder_hint(error)))
+    Failure::Work(anyhow!("{error}\n  hint: {}", folder_hint(error)))
 }
 
 /// Nothing is known of a file that is not there; proving it says so.

@@ -9,22 +9,21 @@ use crate::commands::import::{open_writer, to_failure};
 use crate::data_folder::DataFolder;
 use crate::interrupt::on_interrupt;
 use crate::output::{counted, print_lines};
-use crate::priority::use_idle_scheduling;
+use crate::priority::give_way;
 use crate::progress::Watch;
 
 pub(crate) fn run(args: &IndexArgs) -> Result<(), Failure> {
     on_interrupt("what is indexed stays; the same command again goes on after it", || ())?;
-    use_idle_scheduling();
     let folder = DataFolder::open(&args.data)?;
     let mut writer = open_writer(&folder, folder.spec()?)?;
     writer.want_log_index(true).map_err(|error| to_failure(&error))?;
-    let damaged = give_up_damaged(&mut writer)?;
+    let damaged = give_way(|| give_up_damaged(&mut writer))?;
     let blocks = |writer: &store::Writer| -> u64 {
         writer.view().manifest().blocks_without_log_index().iter().map(BlockRange::count).sum()
     };
     let expected = blocks(&writer);
     let watch = Watch::blocks("indexing", expected);
-    while writer.index_next_slot().map_err(|error| to_failure(&error))?.is_some() {
+    while give_way(|| writer.index_next_slot()).map_err(|error| to_failure(&error))?.is_some() {
         watch.reach(expected.saturating_sub(blocks(&writer)));
     }
     watch.finish();

@@ -2,12 +2,15 @@
 
 use alloy_primitives::hex;
 use anyhow::anyhow;
+use chain::BlockRange;
 use replica::{Publication, PublishError, PublishTask, Published, publish};
+use store::{View, YOUNG_SLOT_BLOCKS};
 
 use crate::Failure;
 use crate::args::bucket::PublishArgs;
 use crate::bucket::{TransferProgress, bucket_failure, bucket_runtime, open_bucket};
 use crate::data_folder::DataFolder;
+use crate::hints::disk_hint;
 use crate::interrupt::on_interrupt;
 use crate::output::{counted, grouped, note, print_lines};
 
@@ -41,7 +44,7 @@ pub(crate) fn run(args: &PublishArgs) -> Result<(), Failure> {
         drop(view);
         tries += 1;
     };
-    let done = done.map_err(refused)?;
+    let done = done.map_err(|error| refused(error, &folder.store.view()))?;
     for name in &done.withdrawn {
         note(&format!("{name} was withdrawn from the bucket: no reader serves it"));
     }
@@ -77,6 +80,20 @@ fn told(done: &Publication, place: &str) -> String {
     )
 }
 
-fn refused(error: PublishError) -> Failure {
-    if let PublishError::Bucket(error) = &error { bucket_failure(error) } else { error.into() }
+fn refused(error: PublishError, view: &View) -> Failure {
+    let hint = if let PublishError::Bucket(error) = &error {
+        return bucket_failure(error);
+    } else if let PublishError::Disk(error) = &error {
+        disk_hint(error).to_owned()
+    } else if matches!(error, PublishError::Empty { .. }) {
+        let waiting = view.coverage().iter().map(BlockRange::count).sum();
+        format!(
+            "blocks of a followed node are sealed {YOUNG_SLOT_BLOCKS} at a time when they are final; \
+             {} not sealed yet",
+            counted(waiting, "block")
+        )
+    } else {
+        return error.into();
+    };
+    Failure::Work(anyhow!("{error}\n  hint: {hint}"))
 }

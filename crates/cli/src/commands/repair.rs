@@ -81,7 +81,15 @@ pub(crate) fn run(args: &RepairArgs) -> Result<(), Failure> {
     let is_damaged = repaired.left_out.iter().any(|it| !it.is_superseded)
         || !repaired.manifest.lost().is_empty()
         || repaired.head.has_damage();
-    if is_damaged { Err(Failure::Told) } else { Ok(()) }
+    if is_damaged { Err(still_damaged(&place.to_string())) } else { Ok(()) }
+}
+
+/// Why a repair that was done ends with 1.
+fn still_damaged(place: &str) -> Failure {
+    Failure::Work(anyhow!(
+        "{place}: the lines above name files and blocks that cannot be repaired\n  hint: import or fetch the blocks again; quipu doctor --data-dir {place} shows what is \
+         missing"
+    ))
 }
 
 /// A folder whose manifest is intact may have lost its genesis.json, or the log of its head: the first
@@ -128,7 +136,7 @@ fn repair_beside(args: &RepairArgs, place: &str) -> Result<(), Failure> {
     let irregular = irregular_files(&*folder.disk)?;
     lines.extend(irregular.iter().cloned());
     print_lines(&lines)?;
-    if lost == lost_before && irregular.is_empty() { Ok(()) } else { Err(Failure::Told) }
+    if lost == lost_before && irregular.is_empty() { Ok(()) } else { Err(still_damaged(place)) }
 }
 
 /// The chain id of a public network is no proof that the blocks are its own, and their rules are not
@@ -237,7 +245,7 @@ fn page(place: &str, repaired: &RepairReport) -> Vec<String> {
         counted(count(manifest.runs().len()), "lookup run"),
     ));
     if !ranges.is_empty() {
-        lines.push(verdict(&manifest.statuses()));
+        lines.push(manifest.statuses().map_or_else(|it| it.to_string(), |it| verdict(&it)));
     }
     if !ranges.is_empty() && *is_manifest_lost {
         lines.push(

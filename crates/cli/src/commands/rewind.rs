@@ -23,19 +23,24 @@ pub(crate) fn run(args: &RewindArgs) -> Result<(), Failure> {
     writer
         .open_head(&Anchors::of(&spec), HeadLimits::default())
         .map_err(|error| to_failure(&error))?;
-    let before = writer.view().tip();
+    let count = |view: &View| view.coverage().iter().map(BlockRange::count).sum::<u64>();
+    let before = count(&writer.view());
     let Anchor { number, hash } = args.to;
     if let Some(url) = &args.retract_at {
         retract_above(url, &writer.view(), args.to)?;
     }
     let gone = writer.rewind_to(BlockNumber(number), hash);
     let gone = gone.map_err(|error| refused(&error, args.to))?;
-    let dropped = before.map_or(0, |before| before.get().saturating_sub(number));
-    let sealed = gone.map_or(String::new(), |range| format!(", of which {range} were sealed"));
+    let view = writer.view();
+    let dropped = before.saturating_sub(count(&view));
+    let sealed =
+        gone.map_or(String::new(), |range| format!(", sealed blocks of {range} among them"));
+    let tip = view.tip().ok_or_else(|| anyhow!("no block is held any more"))?;
+    let hash = block_on(view.read_hash(&mut Reader::new()?, tip))?;
     print_lines(&[format!(
-        "{} above {number} dropped{sealed}; the tip is {}",
+        "{} above {number} dropped{sealed}; the tip is {tip}:{}",
         counted(dropped, "block"),
-        args.to
+        hash.unwrap_or_default()
     )])?;
     Ok(())
 }

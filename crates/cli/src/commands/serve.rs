@@ -18,32 +18,34 @@ mod supervisor;
 
 mod watch;
 
-use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use chain::ChainSpec;
+use chain::{BlockNumber, ChainSpec};
 use ingest::folder_chain::FolderChain;
 use ingest::upstream::UpstreamUrl;
-use rpc::http::{HttpSettings, Listener, MetricsListener, ServeError, Server, Tls};
+use rpc::http::{HttpSettings, Listener, MetricsListener, Server, Tls};
 use rpc::{AdmissionSettings, PassThroughMethod, Service, ServiceSettings, UnknownHash};
+use store::Store;
 use store::disk::Disk;
 use store::read::ReadPool;
-use store::{Store, View};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing::info;
+use tracing::{debug, info};
 
 use crate::Failure;
 use crate::args::serve::{LogFormatArg, ServeArgs, UnknownHashArg};
 use crate::chain_choice;
+use crate::config::variables::warn_of_unknown_variables;
 use crate::data_folder::{DataFolder, locate};
 use crate::descriptors::{log_shares, share_with_clients};
-use crate::interrupt::{INTERRUPTED, TERMINATED};
+use crate::hints::listen_failure;
+use crate::interrupt::StopSignal;
 use crate::node::{Node, NodeLimits, OwnChain};
-use crate::output::verbosity;
+use crate::output::{clock, verbosity};
 use crate::upstream_args::parse_node;
 
 use crate::unix_time::since_1970;
@@ -52,7 +54,7 @@ use certificates::watch_certificates;
 use follow::{FollowPlan, Following, ServerParts};
 use health::{FollowHealth, ServerHealth, log_heartbeat};
 use last_reload::LastReload;
-use live_stat::LiveStat;
+use live_stat::{LiveStat, read_tip_timestamp};
 pub(crate) use log_level::begin_logs;
 use log_level::usual_level;
 use metrics::{Metrics, MetricsParts};
@@ -63,8 +65,12 @@ use source::BucketSource;
 use supervisor::{inherited_listener, tell_ready, tell_stopping};
 use watch::{LoggedFaults, warn_of_head, watch_folder};
 
+/// Longest wait for the age of the newest block, for the log.
+const TIP_PATIENCE: Duration = Duration::from_secs(2);
+
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let log_level = begin_logs(args.log_format == LogFormatArg::Json, usual_level(verbosity()))?;
+    warn_of_unknown_variables();
     args.limits.check()?;
     // Before anybody is told that it listens.
     if !args.follow.upstream.upstreams.is_empty() {
@@ -74,7 +80,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         [] => None,
         _ => Some(Arc::new(args.node()?)),
     };
-    let admission = args.admission.settings()?;
+    let admission = args.admission.settings();
     // Files that somebody else renews, perhaps just now: whoever supervises may try again.
     let tls = args.tls.files()?.map(Tls::load).transpose().map_err(anyhow::Error::from)?;
     let mut bound = match inherited_listener()? {
@@ -244,7 +250,9 @@ pub(crate) struct Bound {
 
 impl Bound {
     pub(crate) fn to(address: SocketAddr) -> Result<Self, Failure> {
-        let bind = async { Listener::bind(address).await.map_err(|error| to_failure(&error)) };
+        let bind = async {
+            Listener::bind(address).await.map_err(|error| listen_failure(&error, "--listen"))
+        };
         Self::by(bind)
     }
 
@@ -281,7 +289,8 @@ impl Bound {
     /// Listens for those who ask for metrics, on an address of their own.
     fn bind_metrics(&mut self, address: SocketAddr) -> Result<(), Failure> {
         let bound = self.runtime.block_on(MetricsListener::bind(address));
-        self.metrics_listener = Some(bound.map_err(|error| to_metrics_failure(&error))?);
+        self.metrics_listener =
+            Some(bound.map_err(|error| listen_failure(&error, "--metrics-listen"))?);
         Ok(())
     }
 
@@ -321,10 +330,7 @@ impl Bound {
         let connections_max = shares.connections;
         let http = HttpSettings { connections_max, ..http };
         let plan = wiring.plan;
-        let spec = match &wiring.spec {
-            Some(spec) => spec.clone(),
-            None => folder.spec()?,
-        };
+        let spec = wiring.spec.clone().map_or_else(|| folder.spec(), Ok)?;
         let (store, pool) = open_store(folder, wiring.reading, wiring.source.as_deref())?;
         let faults = LoggedFaults::pass_over_missing(&store)?;
         if plan.is_none() {
@@ -337,7 +343,7 @@ impl Bound {
         let shown = folder.shown_by(Arc::clone(&store), spec.clone());
         let source = wiring.source.clone();
         let pages = self.make_pages(shown, health.clone(), source, Arc::clone(&pool));
-        let service = self.make_service(&pages, spec, settings, &wiring, health.as_ref());
+        let service = self.make_service(&pages, spec.clone(), settings, &wiring, health.as_ref());
         let mut following = None;
         if let Some((plan, health)) = plan.zip(health) {
             let (store, service) = (Arc::clone(&store), Arc::clone(&service));
@@ -351,6 +357,8 @@ impl Bound {
         }
         self.begin_transfers(&wiring, &store, &folder.disk)?;
         log_limits(&http);
+        let scheme = if wiring.tls.is_some() { "https" } else { "http" };
+        self.log_serving(scheme, &spec, http.has_explorer, plan, &store)?;
         let mut server = Server::new(Arc::clone(&service), http);
         let needs_certificate = wiring.tls.as_ref().is_some_and(|it| it.needs_client_certificate());
         if let Some(tls) = &wiring.tls {
@@ -365,7 +373,7 @@ impl Bound {
         };
         let is_open = put_in_force(&server, wiring.admission, reach, false)?;
         if wiring.is_announced {
-            self.announce(if wiring.tls.is_some() { "https" } else { "http" });
+            self.announce(scheme);
         }
         if let Some(listener) = self.metrics_listener.take() {
             self.runtime.spawn(listener.serve(Arc::clone(&server), pages.page));
@@ -402,6 +410,36 @@ impl Bound {
             Some(publisher) => publisher.begin(Arc::clone(store), Arc::clone(disk)),
             None => Ok(()),
         }
+    }
+
+    /// Logs what is served where.
+    fn log_serving(
+        &self,
+        scheme: &str,
+        spec: &ChainSpec,
+        has_explorer: bool,
+        plan: Option<&FollowPlan<'_>>,
+        store: &Store,
+    ) -> Result<(), Failure> {
+        let address = format!("{scheme}://{}", self.listener.address());
+        let explorer = has_explorer.then(|| format!("{address}/"));
+        let urls = plan.map_or_else(|| Ok(Vec::new()), |plan| plan.args.upstream.urls())?;
+        let upstream: Vec<&str> = urls.iter().map(UpstreamUrl::name).collect();
+        let upstream = upstream.join(", ");
+        let (chain, chain_id) = (spec.name().to_owned(), spec.chain_id());
+        let view = store.view();
+        self.runtime.spawn(async move {
+            let blocks: Vec<String> = view.coverage().iter().map(ToString::to_string).collect();
+            let (blocks, tip) = (blocks.join(", "), view.tip().map(BlockNumber::get));
+            // A bucket may hang.
+            let read = tokio::task::spawn_blocking(move || read_tip_timestamp(&view));
+            let timestamp = tokio::time::timeout(TIP_PATIENCE, read).await;
+            let timestamp = timestamp.ok().and_then(Result::ok).flatten();
+            let tip_age =
+                timestamp.map(|timestamp| clock(since_1970().as_secs().saturating_sub(timestamp)));
+            info!(chain, chain_id, blocks, tip, tip_age, address, explorer, upstream, "serving");
+        });
+        Ok(())
     }
 
     /// For people and scripts, also when logs are silent: nothing stands in the way any more.
@@ -471,7 +509,6 @@ impl Bound {
         let RunningParts { store, pool, faults, mut following, node, reloader } = parts;
         let mut failure = None;
         let outcome = self.runtime.block_on(async {
-            log_held(self.listener.address(), &store.view());
             tokio::spawn(watch_folder(store, following.is_some(), faults));
             tokio::spawn(memory::give_back_free_pages(Arc::clone(server.budget())));
             tokio::spawn(reload_on(self.hangup, reloader));
@@ -490,7 +527,10 @@ impl Bound {
                     node.stop();
                 }
             };
-            self.listener.serve(server, stop).await.map_err(|error| to_failure(&error))
+            self.listener
+                .serve(server, stop)
+                .await
+                .map_err(|error| listen_failure(&error, "--listen"))
         });
         if let Some(following) = following {
             following.end();
@@ -526,15 +566,9 @@ struct RunningParts {
     reloader: Option<Reloader>,
 }
 
-/// Says once what is served where.
-fn log_held(address: SocketAddr, view: &View) {
-    let ranges: Vec<String> = view.coverage().iter().map(ToString::to_string).collect();
-    info!(%address, held = ranges.join(", "), "serving");
-}
-
-/// Says once what clients may take.
+/// Logs what clients may take.
 fn log_limits(http: &HttpSettings) {
-    info!(
+    debug!(
         bytes_under_way_max = http.bytes_under_way_max,
         body_bytes_max = http.body_bytes_max,
         connections_max = http.connections_max,
@@ -551,47 +585,5 @@ async fn failed(following: Option<&mut Following>) -> Failure {
     match following {
         Some(following) => following.failed().await,
         None => std::future::pending().await,
-    }
-}
-
-/// Why nothing can be served there, and what to do about it.
-fn to_failure(error: &ServeError) -> Failure {
-    let hint = if error.cause.kind() == ErrorKind::AddrInUse {
-        let free = SocketAddr::new(error.address.ip(), 0);
-        format!("\n  hint: another program listens there; --listen {free} takes a free port")
-    } else if error.cause.kind() == ErrorKind::PermissionDenied {
-        "\n  hint: ports below 1024 need CAP_NET_BIND_SERVICE, or a supervisor that hands its socket \
-         over, as packaging/systemd/quipu.socket does"
-            .to_owned()
-    } else {
-        String::new()
-    };
-    Failure::Work(anyhow::anyhow!("{error}{hint}"))
-}
-
-/// The same of metrics.
-fn to_metrics_failure(error: &ServeError) -> Failure {
-    Failure::Work(anyhow!("{error}\n  hint: metrics were to be asked for there: --metrics-listen"))
-}
-
-/// Ctrl-C, or what a supervisor sends; heard from the moment it is made.
-#[derive(Debug)]
-struct StopSignal {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl StopSignal {
-    fn new() -> std::io::Result<Self> {
-        let interrupt = signal(SignalKind::interrupt())?;
-        Ok(Self { interrupt, terminate: signal(SignalKind::terminate())? })
-    }
-
-    /// The exit code that goes with the signal, if there is nothing else to tell.
-    async fn wait(&mut self) -> u8 {
-        tokio::select! {
-            _ = self.interrupt.recv() => INTERRUPTED,
-            _ = self.terminate.recv() => TERMINATED,
-        }
     }
 }

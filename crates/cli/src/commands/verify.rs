@@ -49,7 +49,7 @@ pub(crate) fn no_archives(error: &NoArchives) -> Failure {
             "unpack it first (gunzip, unzstd, ...), and give what comes out"
         }
         NoArchives::Other { .. } => NAME_ARCHIVE_HINT,
-        NoArchives::Absent { .. } => "see whether the path is right",
+        NoArchives::Absent { .. } => return Failure::Work(anyhow!("{error}")),
     };
     Failure::Work(anyhow!("{error}\n  hint: {hint}"))
 }

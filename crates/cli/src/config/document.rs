@@ -54,7 +54,12 @@ pub(crate) struct RepeatedTable {
 
 /// Takes a file apart.
 pub(crate) fn read_document(text: &str) -> Result<ConfigDocument, DocumentError> {
-    let line = |span: Option<Range<usize>>| line_of(text, span.map_or(0, |span| span.start));
+    // Found once: to count the lines before each of many entries takes the square of the file's length.
+    let breaks: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+    let line = |span: Option<Range<usize>>| {
+        let begin = span.map_or(0, |span| span.start);
+        breaks.partition_point(|at| *at < begin).saturating_add(1)
+    };
     let document = Document::parse(text).map_err(|error| {
         let span = error.span().unwrap_or_default();
         let said = error.message().trim_end().replace('\n', "; ");

@@ -5,10 +5,10 @@
 //! declared, in `args`, and nowhere else.
 
 use std::any::TypeId;
-use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Arg, ArgAction, Command};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
 /// Flags about a node that is followed.
 const FOLLOW: [&str; 9] = [
@@ -45,7 +45,7 @@ pub(crate) const TABLES: [(&str, &[&str]); 8] = [
         &[
             "listen",
             "cors-origin",
-            "host",
+            "allowed-host",
             "no-explorer",
             "unknown-hash",
             "pass-through",
@@ -55,8 +55,6 @@ pub(crate) const TABLES: [(&str, &[&str]); 8] = [
             "publish",
             "trusted-proxy",
             "require-key",
-            "jwt-secret-file",
-            "jwt-public-key-file",
         ],
     ),
     ("tls", &["tls-cert", "tls-key", "tls-client-ca"]),
@@ -171,7 +169,6 @@ pub(crate) struct Setting {
     pub(crate) id: String,
     /// Without its dashes.
     pub(crate) flag: String,
-    pub(crate) short: Option<char>,
     pub(crate) variable: String,
     /// The table of its key; none at the top of the file.
     pub(crate) table: Option<String>,
@@ -225,7 +222,6 @@ impl Setting {
             command: command.map(str::to_owned),
             id: arg.get_id().to_string(),
             flag: flag.to_owned(),
-            short: arg.get_short(),
             variable: format!("QUIPU_{}", variable.to_ascii_uppercase()),
             table: Some(table).filter(|table| !table.is_empty()),
             key: Some(snake).filter(|_| !WITHOUT_KEY.contains(&(command, flag))),
@@ -241,15 +237,11 @@ impl Setting {
         Some(self.table.as_ref().map_or_else(|| key.clone(), |table| format!("{table}.{key}")))
     }
 
-    /// Whether its flag is among what was typed, long or short.
-    pub(crate) fn is_typed(&self, typed: &[OsString]) -> bool {
-        typed.iter().take_while(|text| *text != "--").any(|text| {
-            let text = text.to_string_lossy();
-            if let Some(long) = text.strip_prefix("--") {
-                return long.split('=').next() == Some(self.flag.as_str());
-            }
-            let shorts = text.strip_prefix('-');
-            shorts.zip(self.short).is_some_and(|(shorts, short)| shorts.contains(short))
+    /// Whether its flag is on the command line.
+    pub(crate) fn is_typed(&self, matches: &ArgMatches) -> bool {
+        matches.subcommand().is_some_and(|(command, own)| {
+            self.command.as_deref().is_none_or(|it| it == command)
+                && own.value_source(&self.id) == Some(ValueSource::CommandLine)
         })
     }
 

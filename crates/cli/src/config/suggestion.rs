@@ -1,7 +1,8 @@
 //! What is suggested for a flag that nobody knows.
 //!
-//! Knows: that people leave out the first words of a flag. clap compares letters: `--threads` is
-//! nearer to `--reads-max` than to `--serve-threads`.
+//! Knows: that people leave out the first words of a flag, and that other servers call the two parts of
+//! `--listen` `--host` and `--port`. clap compares letters: `--threads` is nearer to `--reads-max` than
+//! to `--serve-threads`.
 //! Never knows: what a flag does.
 
 use std::ffi::OsString;
@@ -27,7 +28,11 @@ pub(super) fn suggest_by_ending(
         |text: &&OsString| known.iter().any(|it| it.command.as_deref() == text.to_str());
     let command = typed.iter().skip(1).find(is_command).and_then(|text| text.to_str());
     let own = known.iter().filter(|it| it.command.is_none() || it.command.as_deref() == command);
-    let alike = own.filter(|it| it.flag.ends_with(&ending)).map(|it| format!("--{}", it.flag));
+    let is_meant = |it: &&Setting| match name {
+        "host" | "port" => it.flag == "listen",
+        _ => it.flag.ends_with(&ending),
+    };
+    let alike = own.filter(is_meant).map(|it| format!("--{}", it.flag));
     let alike: Vec<String> = alike.collect();
     if !alike.is_empty() {
         error.insert(ContextKind::SuggestedArg, ContextValue::Strings(alike));

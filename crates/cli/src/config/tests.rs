@@ -5,12 +5,12 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Arg, CommandFactory as _};
 
 use super::settings::{Setting, SettingKind, TABLES, settings};
-use super::{command, find_value};
+use super::{command, parse_typed};
 use crate::args::Args;
 
 /// Between these lines of the page stands what is made here.
@@ -46,12 +46,15 @@ fn every_flag_has_a_variable_and_every_flag_but_two_a_key() {
 
 #[test]
 fn values_are_found_as_they_were_typed_whatever_their_encoding() {
-    let odd = OsStr::from_bytes(b"d\xff").to_owned();
-    let joined = OsStr::from_bytes(b"--data-dir=d\xff").to_owned();
-    let find = |typed: &[OsString]| find_value(typed, "data-dir");
-    assert_eq!(find(&["--data-dir".into(), odd.clone()]), Some(odd.clone()));
-    assert_eq!(find(std::slice::from_ref(&joined)), Some(odd));
-    assert_eq!(find(&["--data-dirs=x".into(), "--".into(), joined]), None);
+    let odd = OsStr::from_bytes(b"d\xff");
+    let joined = OsStr::from_bytes(b"--data-dir=d\xff");
+    for line in [&["--data-dir".as_ref(), odd][..], &[joined]] {
+        let line = [&["quipu".as_ref(), "serve".as_ref()], line].concat();
+        let line: Vec<OsString> = line.into_iter().map(OsStr::to_owned).collect();
+        let typed = parse_typed(&line).unwrap();
+        let found = typed.subcommand_matches("serve").unwrap().get_one::<PathBuf>("data_dir");
+        assert_eq!(found.map(|path| path.as_os_str()), Some(odd));
+    }
 }
 
 #[test]

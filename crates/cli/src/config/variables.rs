@@ -5,18 +5,28 @@
 //! Never knows: what a setting means.
 
 use std::env;
-use std::ffi::OsString;
 
 use anyhow::anyhow;
-use clap::Command;
+use clap::{ArgMatches, Command};
+use tracing::warn;
 
 use crate::Failure;
 
-use super::settings::{Setting, SettingKind};
-use super::{ALIKE_MIN, check_value, typed_command};
+use super::settings::{Setting, SettingKind, settings};
+use super::{ALIKE_MIN, check_value, command};
 
 /// How every variable begins.
 const PREFIX: &str = "QUIPU_";
+
+/// Variables that kept others out once, and what takes their place. A server that passed over one would
+/// be open to everybody.
+const RETIRED: [(&str, &str); 3] = [
+    ("QUIPU_HOST", "QUIPU_ALLOWED_HOST takes its place"),
+    ("QUIPU_JWT_SECRET_FILE", NO_TOKENS),
+    ("QUIPU_JWT_PUBLIC_KEY_FILE", NO_TOKENS),
+];
+const NO_TOKENS: &str =
+    "JSON Web Tokens are not taken any more; API keys of quipu.toml are (`quipu key`)";
 
 /// The value of a switch that a variable sets.
 pub(super) fn parse_switch(text: &str) -> Result<bool, String> {
@@ -47,9 +57,9 @@ pub(crate) fn check_variables(root: &Command, known: &[Setting]) -> Result<(), F
 pub(super) fn check_typed_variables(
     root: &Command,
     known: &[Setting],
-    typed: &[OsString],
+    typed: &ArgMatches,
 ) -> Result<(), Failure> {
-    let command = typed_command(root, typed);
+    let command = typed.subcommand_name();
     let is_meant = |it: &&Setting| it.command.is_none() || it.command.as_deref() == command;
     let mut counting = known.iter().filter(is_meant).filter(|it| !it.is_typed(typed));
     counting.try_for_each(|setting| check_variable(root, setting))
@@ -68,10 +78,27 @@ fn check_variable(root: &Command, setting: &Setting) -> Result<(), Failure> {
     }
 }
 
+/// Refuses a variable that does nothing any more, and that somebody relies on.
+pub(super) fn refuse_retired_variables() -> Result<(), Failure> {
+    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+    match RETIRED.iter().find(|(name, _)| is_set(name)) {
+        Some((name, said)) => Err(Failure::Usage(anyhow!("{name} does nothing: {said}"))),
+        None => Ok(()),
+    }
+}
+
+/// Tells the log of every variable that a server passes over.
+pub(crate) fn warn_of_unknown_variables() {
+    for said in unknown_variables(&settings(&command())) {
+        warn!("{said}");
+    }
+}
+
 /// What is said of each variable that bears our prefix and that nobody knows. It may be somebody
 /// else's: orchestrators set such names for a service that is called as we are.
 pub(crate) fn unknown_variables(known: &[Setting]) -> Vec<String> {
-    let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let set = env::vars_os().filter(|(_, value)| !value.is_empty());
+    let names = set.filter_map(|(name, _)| name.into_string().ok());
     let is_unknown = |name: &String| {
         name.starts_with(PREFIX) && known.iter().all(|setting| setting.variable != *name)
     };

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use alloy_consensus::crypto::secp256k1::sign_message;
 use alloy_consensus::proofs::ordered_trie_root_encoded;
 use alloy_consensus::{
     Eip658Value, EthereumTxEnvelope, Header, Receipt as Fields, SignableTransaction as _,
@@ -58,7 +57,7 @@ fn logged_block(number: u64, parent_hash: B256, mark: u64, has_receipts: bool) -
     for index in 0..number % 3 {
         let (nonce, to) = (mark * 10 + index, TxKind::Call(LOGGING[0]));
         let tx = TxLegacy { nonce, gas_limit: 21_000, to, ..TxLegacy::default() };
-        let signature = sign_message(B256::repeat_byte(7), tx.signature_hash()).unwrap();
+        let signature = chain::sign(B256::repeat_byte(7), tx.signature_hash()).unwrap();
         let tx: EthereumTxEnvelope<TxEip4844> = tx.into_signed(signature).into();
         transactions.push(Bytes::from(tx.encoded_2718()));
         let (status, cumulative_gas_used) = (Eip658Value::Eip658(true), 21_000 * (index + 1));

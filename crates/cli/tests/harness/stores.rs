@@ -4,7 +4,7 @@
 //! Never knows: what is asked of them.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -21,14 +21,34 @@ pub(crate) const NAMES: [&str; 5] = ["sample", "gap", "late", "no-receipts", "em
 
 /// Made once for all tests of a run; the next run makes it again.
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stores");
-    if folder.exists() {
-        fs::remove_dir_all(&folder).unwrap();
-    }
+    let folder = own_folder("stores");
     let archives = folder.join("archives");
     quipu(&["sample", "--to", text(&archives)]).ends_with(0);
     folder
 });
+
+/// One for all folders: two runs with several would wait for each other for ever. It is held until the
+/// process ends.
+static LOCK: LazyLock<File> = LazyLock::new(|| {
+    let lock = File::create(lock_path()).unwrap();
+    lock.lock().unwrap();
+    lock
+});
+
+fn lock_path() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("lock")
+}
+
+/// Where a folder of this name may be made for the tests of this process. Another run of the same tests
+/// waits until this one has ended, and makes the folder again.
+pub(crate) fn own_folder(name: &str) -> PathBuf {
+    LazyLock::force(&LOCK);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).unwrap();
+    }
+    folder
+}
 
 /// Stores are made one at a time.
 static MADE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
@@ -73,4 +93,13 @@ fn import(data: &Path, archive: &Path, args: &[&str]) {
     let genesis = FOLDER.join("archives/genesis.json");
     let import = ["import", "--data-dir", text(data), "--genesis", text(&genesis), text(archive)];
     quipu(&[&import[..], args].concat()).ends_with(0);
+}
+
+/// One run held the first folder and waited for the second, another the other way round.
+#[test]
+fn whoever_has_one_folder_keeps_other_runs_from_all() {
+    let folder = own_folder("locked");
+    assert!(!folder.with_extension("lock").exists());
+    let other_run = File::open(lock_path()).unwrap().try_lock();
+    assert!(matches!(other_run, Err(fs::TryLockError::WouldBlock)), "{other_run:?}");
 }

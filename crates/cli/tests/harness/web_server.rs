@@ -24,6 +24,8 @@ struct ShownFolder {
     is_away: AtomicBool,
     /// Whether files come whole, whatever was asked for.
     is_without_ranges: AtomicBool,
+    /// Whether ranges are awaited in vain.
+    hangs_on_ranges: AtomicBool,
     requests: AtomicUsize,
 }
 
@@ -35,6 +37,7 @@ impl WebServer {
             path: folder.to_owned(),
             is_away: AtomicBool::new(false),
             is_without_ranges: AtomicBool::new(false),
+            hangs_on_ranges: AtomicBool::new(false),
             requests: AtomicUsize::new(0),
         });
         let kept = Arc::clone(&shown);
@@ -58,6 +61,11 @@ impl WebServer {
         self.shown.is_without_ranges.store(true, Ordering::SeqCst);
     }
 
+    /// From here on whoever requests a range waits for it.
+    pub(crate) fn hang_on_ranges(&self) {
+        self.shown.hangs_on_ranges.store(true, Ordering::SeqCst);
+    }
+
     /// How many requests came.
     pub(crate) fn requests(&self) -> usize {
         self.shown.requests.load(Ordering::SeqCst)
@@ -79,6 +87,10 @@ impl ShownFolder {
         }
         self.requests.fetch_add(1, Ordering::SeqCst);
         if self.is_away.load(Ordering::SeqCst) {
+            return None;
+        }
+        if asked.is_some() && self.hangs_on_ranges.load(Ordering::SeqCst) {
+            let _ = stream.read(&mut [0]);
             return None;
         }
         let path = self.path.join(path);

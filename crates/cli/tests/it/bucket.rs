@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -10,10 +11,12 @@ use tempfile::TempDir;
 
 use crate::harness::data::{files, names, write_part};
 use crate::harness::long::refused_code;
-use crate::harness::run::{Ran, archive, quipu, text};
+use crate::harness::run::{Ran, archive, command, quipu, ran, text};
 use crate::harness::served::Served;
+use crate::harness::stores::own_folder;
 use crate::harness::wait::{wait_for, wait_until};
 use crate::harness::web_server::WebServer;
+use crate::unsealed::Node;
 
 /// No block and no transaction has this hash.
 const ABSENT: &str = "0xabababababababababababababababababababababababababababababababab";
@@ -25,10 +28,7 @@ const NOT_HELD: i64 = 4444;
 /// Blocks 0 to 599 as archives, and data folders of them that nobody changes. Made once for all tests of a
 /// run; the next run makes it again.
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bucket");
-    if folder.exists() {
-        fs::remove_dir_all(&folder).unwrap();
-    }
+    let folder = own_folder("bucket");
     let size = ["--block-count", "600", "--txs-per-block", "1"];
     let sample = ["sample", "--to", text(&folder.join("archives"))].map(str::to_owned);
     let sample: Vec<&str> = sample.iter().map(String::as_str).chain(size).collect();
@@ -870,6 +870,46 @@ fn a_reader_follows_a_node_above_what_is_published() {
     assert_eq!(reader.get("/readyz").status, 200);
 }
 
+/// Seen: a reader's node stayed on a losing branch, the bucket got the right one, and both were served
+/// as one chain without a warning.
+#[test]
+fn a_reader_whose_node_is_on_another_branch_than_the_bucket_serves_the_bucket_and_says_so() {
+    let bucket = TestBucket::new();
+    let (mut right, mut losing) = (Node::start(600, 600, 0), Node::start(444, 442, 1));
+    right.finalize(599);
+    losing.finalize(400);
+    let publish = |blocks: &str| {
+        let (data, url) = (bucket.beside(blocks), right.url());
+        let args = ["backfill", "--data-dir", text(&data), "--chain-id", "7", "--upstream", &url];
+        quipu(&[&args[..], &["--unanchored", "--blocks", blocks]].concat()).ends_with(0);
+        bucket.publish(&data).ends_with(0);
+    };
+    publish("0..442");
+    let url = losing.url();
+    let reader = bucket.reader(&["--upstream", &url, "--chain-id", "7", "--poll-every", "20"]);
+    let ready = || reader.get("/readyz");
+    let readiness = || String::from_utf8(ready().body).unwrap();
+    wait_for(|| (tip(&reader) == "0x1bc" && ready().status == 200).then_some(()), readiness);
+    publish("443..599");
+    let theirs = losing.hash(444);
+    wait_for(|| (ready().status == 503 && readiness().contains(&theirs)).then_some(()), readiness);
+    assert!(readiness().contains(&right.hash(444)), "{}", readiness());
+    let mut parent = json!(right.hash(0));
+    for number in 1..=599 {
+        let tag = json!([format!("{number:#x}"), false]);
+        let block = reader.result("eth_getBlockByNumber", &tag);
+        assert_eq!(block["parentHash"], parent, "{block}");
+        assert_eq!(block["hash"], json!(right.hash(number)), "{block}");
+        parent = block["hash"].clone();
+    }
+    assert_eq!(tip(&reader), "0x257");
+    let by_hash = reader.call("eth_getBlockByHash", &json!([theirs, false]));
+    assert_eq!(by_hash["result"], Value::Null, "{by_hash}");
+    // The node goes over to the right branch.
+    losing.turn_to(&right);
+    wait_for(|| (tip(&reader) == "0x258" && ready().status == 200).then_some(()), readiness);
+}
+
 #[test]
 fn a_web_server_with_a_copy_is_a_source() {
     let bucket = TestBucket::of(&[low(), high()]);
@@ -902,10 +942,44 @@ fn a_source_that_cannot_be_used_is_told_at_the_start() {
     let ran = serve(&bucket.url()).ends_with(1);
     assert!(ran.err.contains("nothing is published here"), "{}", ran.err);
     assert!(ran.err.contains("hint: "), "{}", ran.err);
-    for url in ["bucket", "ftp://127.0.0.1/bucket"] {
+    for (url, expected) in [
+        ("/srv/bucket", "write file:///srv/bucket for a folder of this machine"),
+        ("bucket", "/bucket for a folder of this machine"),
+        ("ftp://127.0.0.1/bucket", "scheme ftp is not supported; use https://, http://, file://"),
+    ] {
         let ran = serve(url).ends_with(2);
-        assert!(ran.err.contains("--source"), "{}", ran.err);
+        assert!(ran.err.contains("--source") && ran.err.contains(expected), "{}", ran.err);
+        let ran = quipu(&["publish", "--to", url]).ends_with(2);
+        assert!(ran.err.contains("--to") && ran.err.contains(expected), "{}", ran.err);
     }
+}
+
+/// Seen: the address of a metadata service that no machine outside of a cloud has.
+#[test]
+fn a_store_without_credentials_is_told_with_the_variables_that_have_them() {
+    // Nothing listens where nothing was handed out.
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut stat = command(&["stat", "--at", "s3://bucket/mainnet"]);
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("AWS_")) {
+            stat.env_remove(name);
+        }
+    }
+    stat.env("AWS_METADATA_ENDPOINT", format!("http://{closed}"));
+    let ran = ran(&mut stat).ends_with(1);
+    assert!(ran.err.contains("error: s3://bucket/mainnet: "), "{}", ran.err);
+    assert!(ran.err.contains(": no credentials: "), "{}", ran.err);
+    assert!(ran.err.contains("AWS_ACCESS_KEY_ID"), "{}", ran.err);
+    assert!(!ran.err.contains("/latest/"), "{}", ran.err);
+}
+
+/// Seen: a disk that was full got a hint at credentials.
+#[test]
+fn a_folder_that_cannot_be_written_to_is_no_matter_of_credentials() {
+    let bucket = TestBucket::new();
+    fs::write(bucket.path(), "a file").unwrap();
+    let ran = bucket.publish(&whole()).ends_with(1);
+    assert!(ran.err.contains("bucket") && !ran.err.contains("AWS_"), "{}", ran.err);
 }
 
 /// What is cached goes on being served, the rest is an error and never absent; all of it is back when the
@@ -945,6 +1019,22 @@ fn a_source_that_answers_no_ranges_is_told_as_such() {
     let said = log.iter().find(|line| line.contains("a published object")).unwrap();
     assert!(said.contains("answers requests for ranges"), "{said}");
     assert!(!said.contains("quipu publish"), "{said}");
+}
+
+/// Seen: the line that says what is served waited for the newest block of a bucket that hung.
+#[test]
+fn what_is_served_is_logged_though_the_source_hangs() {
+    let bucket = TestBucket::of(&[whole()]);
+    let server = WebServer::of(bucket.folder.path());
+    server.hang_on_ranges();
+    let (url, cache) = (format!("{}/bucket", server.url), bucket.beside("cache"));
+    let args = ["--source", &url, "--cache-dir", text(&cache)];
+    let (_reader, log) = Served::start_logged(&low(), &args);
+    let within = std::time::Duration::from_secs(15);
+    let begun = std::time::Instant::now();
+    let line = || log.recv_timeout(within.saturating_sub(begun.elapsed())).unwrap();
+    let said = std::iter::repeat_with(line).find(|line| line.contains("serving ")).unwrap();
+    assert!(said.contains("tip=") && !said.contains("tip_age"), "{said}");
 }
 
 #[test]

@@ -75,6 +75,11 @@ fn the_demo_keeps_the_data_where_it_is_told_to_and_serves_it_again() {
     let said = said.join("\n");
     assert!(said.contains("blocks 0..139  held already") && said.contains(&page), "{said}");
     assert_eq!(served.result("eth_blockNumber", &json!([])), "0x8b");
+    drop(served);
+    // It would serve without the keys of the file.
+    fs::write(data.join("quipu.toml"), "[server]\nrequire_key = \"always\"\n").unwrap();
+    let refused = quipu(&[&["demo"][..], &args].concat()).ends_with(2);
+    assert!(refused.err.contains("quipu.toml: the demo reads no settings"), "{}", refused.err);
 }
 
 #[test]

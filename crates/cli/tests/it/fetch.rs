@@ -13,6 +13,7 @@ use crate::harness::data::{files, names, write_part};
 use crate::harness::mirror::{Manner, Mirror, Wish};
 use crate::harness::run::{Ran, command, quipu, ran, text};
 use crate::harness::served::signal;
+use crate::harness::stores::own_folder;
 use crate::harness::wait::wait_for;
 
 const SUMS: &str = "checksums_sha256.txt";
@@ -20,10 +21,7 @@ const SUMS: &str = "checksums_sha256.txt";
 /// The first blocks of two eras, as two archives with their lists, made once for all tests of a run. What
 /// lies between them is left out, which takes less time: the second links to nothing.
 static ARCHIVES: LazyLock<PathBuf> = LazyLock::new(|| {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fetch");
-    if folder.exists() {
-        fs::remove_dir_all(&folder).unwrap();
-    }
+    let folder = own_folder("fetch");
     let whole = folder.join("whole");
     let size = ["--block-count", "8232", "--txs-per-block", "1"];
     quipu(&[&["sample", "--to", text(&whole)], &size[..]].concat()).ends_with(0);
@@ -158,6 +156,22 @@ fn whatever_one_mirror_does_another_one_makes_good() {
 }
 
 #[test]
+fn archives_that_the_disk_has_no_space_for_are_not_begun() {
+    let mirror = Mirror::of(&ARCHIVES, |wish| {
+        if wish.path.contains("-noproofs") { Manner::Endless } else { Manner::Well }
+    });
+    let (_folder, data) = data();
+    let ran = fetch(&data, &[&mirror], &["--file-bytes-max", "9223372036854775807"]).ends_with(1);
+    assert!(ran.err.contains(&format!("{}: at least ", data.display())), "{}", ran.err);
+    assert!(
+        ran.err.contains(" bytes are needed, ") && ran.err.contains(" are free"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(mirror.count(".ere"), 0);
+}
+
+#[test]
 fn servers_of_every_habit_do_alone() {
     let check = |manner: fn(&Wish) -> Manner| {
         let mirror = Mirror::of(&ARCHIVES, manner);
@@ -288,7 +302,7 @@ fn a_genesis_that_is_wrong_or_missing_is_not_the_mirrors_fault() {
         format!("\n  {}: not there (HTTP 404)\n", lacking.url),
         format!("\n  {}: ", mirror.url),
         "genesis says".to_owned(),
-        "hint: either the file is of another chain or false, or what is trusted is wrong"
+        "hint: the file is of another chain than --network, --genesis, --anchor or the data folder"
             .to_owned(),
         "hint: give another mirror with --from".to_owned(),
     ] {
@@ -301,8 +315,7 @@ fn a_genesis_that_is_wrong_or_missing_is_not_the_mirrors_fault() {
 #[test]
 fn wrong_command_lines_say_what_is_wrong_and_show_no_password() {
     let ran = quipu(&["fetch", "--from", "ftp://user:secret@a.example/"]).ends_with(2);
-    let said =
-        "--from: ftp://a.example: ftp is not the scheme of a bucket; write s3, gs, az, file or";
+    let said = "--from: ftp://a.example: scheme ftp is not supported; use https://";
     assert!(ran.err.contains(said), "{}", ran.err);
     assert!(!ran.err.contains("secret"), "{}", ran.err);
     let ran = quipu(&["fetch", "--from", "a.example/era1"]).ends_with(2);

@@ -84,7 +84,9 @@ fn a_server_that_follows_another_serves_its_blocks_and_a_rewind_drops_them() {
     quipu(&["rewind", "--data-dir", text(&copy), "--to", &to]).ends_with(1);
     assert_eq!(follower.stop(), Some(0));
     quipu(&["check", "--data-dir", text(&copy)]).ends_with(0);
-    quipu(&["rewind", "--data-dir", text(&copy), "--to", &to]).ends_with(0);
+    let ran = quipu(&["rewind", "--data-dir", text(&copy), "--to", &to]).ends_with(0);
+    assert!(ran.out.starts_with("59 blocks above 40 dropped"), "{}", ran.out);
+    assert!(ran.out.ends_with(&format!("; the tip is {to}\n")), "{}", ran.out);
     quipu(&["check", "--data-dir", text(&copy)]).ends_with(0);
     let stale = format!("39:{}", hash.as_str().unwrap());
     quipu(&["rewind", "--data-dir", text(&copy), "--to", &stale]).ends_with(1);

@@ -122,7 +122,7 @@ fn of_a_history_with_gaps_and_a_head_all_tell_the_same() {
         ] {
             let error = result(&service, method, &params)["error"].clone();
             let message = format!(
-                "pruned history unavailable: block {number} not in held blocks 0..39, 60..99, 200..209"
+                "pruned history unavailable: block {number} not found in held blocks 0..39, 60..99, 200..209"
             );
             let expected = json!({ "code": 4444, "message": message, "data": { "held": held } });
             assert_eq!(error, expected, "{method}");
@@ -149,7 +149,7 @@ fn of_a_history_with_gaps_and_a_head_all_tell_the_same() {
     );
     let capabilities = result(&service, "eth_capabilities", &json!([]))["result"].clone();
     assert_eq!(capabilities["head"]["number"], "0xd1");
-    for part in ["blocks", "tx", "receipts"] {
+    for part in ["blocks", "tx", "receipts", "logs"] {
         assert_eq!(capabilities[part], json!({ "disabled": false, "oldestBlock": "0xc8" }));
     }
     let view = live.store.view();

@@ -15,7 +15,7 @@ use crate::harness::served::Served;
 #[test]
 fn a_server_that_is_well_is_told_with_0_wherever_the_settings_say_that_it_listens() {
     let data = Data::imported();
-    let served = Served::start(&data.path(), &["--host", "rpc.example"]);
+    let served = Served::start(&data.path(), &["--allowed-host", "rpc.example"]);
     let address = served.address();
     // Whatever name it answers to.
     let asked = quipu(&["health", "--listen", address]).ends_with(0);

@@ -16,7 +16,7 @@ use crate::harness::stores::data_folder;
 use crate::harness::wait::{wait_for, wait_until};
 
 /// Filters that are tried of each chain, unless `QUIPU_LOG_FILTERS` says otherwise.
-const FILTER_COUNT: u64 = 2000;
+const FILTER_COUNT: u64 = 1000;
 
 /// A log, and what of it can be asked for.
 struct KnownLog {
@@ -174,6 +174,62 @@ fn real_service(folder: &Path) -> Service {
     Service::new(std::sync::Arc::new(store), spec, unlimited())
 }
 
+/// The topic of `Transfer(address,address,uint256)`.
+const TRANSFER: &str = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+
+#[test]
+fn all_transfers_of_the_demo_chain_are_had_by_the_ranges_that_are_told() {
+    let sample = service(&data_folder("sample"), ServiceSettings::default());
+    let (mut from, mut count) = (json!("0x0"), 0);
+    for _ in 0..3 {
+        let ask = |to: &Value| {
+            let filter = json!({ "fromBlock": from, "toBlock": to, "topics": [TRANSFER] });
+            let call =
+                json!({ "jsonrpc": "2.0", "id": 1, "method": "eth_getLogs", "params": [filter] });
+            respond(&sample, &call.to_string()).unwrap()
+        };
+        let mut answer = ask(&json!("latest"));
+        let fits = answer["error"]["data"]["to"].clone();
+        if fits.is_string() {
+            let said = answer["error"]["message"].as_str().unwrap();
+            assert!(said.contains("10000000 bytes of results (--logs-bytes-max)"), "{said}");
+            answer = ask(&fits);
+        }
+        // viem takes no more.
+        assert!(answer.to_string().len() < 10 << 20, "{} bytes", answer.to_string().len());
+        count += answer["result"].as_array().unwrap_or_else(|| panic!("{answer}")).len();
+        let Some(fits) = fits.as_str() else { break };
+        from = json!(format!("{:#x}", u64::from_str_radix(&fits[2..], 16).unwrap() + 1));
+    }
+    assert!(count > 20_000, "{count} logs");
+}
+
+/// It said that the query returned more than 14160 results, a number that no limit had.
+#[test]
+fn an_answer_of_too_many_bytes_is_refused_with_that_limit_and_the_range_that_fits() {
+    let log_limits = LogLimits { bytes_max: 100_000, ..LogLimits::default() };
+    let settings = ServiceSettings { log_limits, ..ServiceSettings::default() };
+    let sample = service(&data_folder("sample"), settings);
+    let ask = |to: &Value| {
+        let filter = json!({ "fromBlock": "0x0", "toBlock": to, "topics": [TRANSFER] });
+        let call =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "eth_getLogs", "params": [filter] });
+        respond(&sample, &call.to_string()).unwrap()
+    };
+    let refused = ask(&json!("latest"));
+    let error = &refused["error"];
+    assert_eq!((&error["code"], &error["data"]["limit"]), (&json!(-32005), &json!(100_000)));
+    let message = error["message"].as_str().unwrap();
+    let begin = "query returned more than 100000 bytes of results (--logs-bytes-max). Try with this \
+                 block range [0x0, 0x";
+    assert!(message.starts_with(begin), "{message}");
+    let fits = &error["data"]["to"];
+    assert!(ask(fits)["result"].is_array(), "{message}");
+    // The next block is too much.
+    let next = u64::from_str_radix(&fits.as_str().unwrap()[2..], 16).unwrap() + 1;
+    assert_eq!(ask(&json!(format!("{next:#x}")))["error"], *error);
+}
+
 #[test]
 fn blocks_without_an_index_are_read_up_to_a_limit() {
     let data = Data::new();
@@ -189,6 +245,8 @@ fn blocks_without_an_index_are_read_up_to_a_limit() {
     let filter = |last: u64| json!([{ "fromBlock": 0, "toBlock": last, "address": address }]);
     {
         let served = Served::start(&data.path(), &["--logs-unindexed-blocks-max", "60"]);
+        let logs_held = || served.result("eth_capabilities", &json!([]))["logs"].clone();
+        assert_eq!(logs_held(), json!({ "disabled": true }));
         let found = served.result("eth_getLogs", &filter(50));
         assert_eq!(found, indexed.result("eth_getLogs", &filter(50)));
         assert!(!found.as_array().unwrap().is_empty());
@@ -208,6 +266,7 @@ fn blocks_without_an_index_are_read_up_to_a_limit() {
         let built = data.run("index", &[]).ends_with(0).out;
         assert!(built.contains("the logs of 100 blocks indexed"), "{built}");
         wait_until(|| served.post(&call.to_string()).json().get("result").is_some());
+        assert_eq!(logs_held(), json!({ "disabled": false, "oldestBlock": "0x0" }));
     }
     let again = data.run("index", &[]).ends_with(0).out;
     assert!(again.contains("every sealed block has its log index"), "{again}");

@@ -58,6 +58,66 @@ fn a_missing_or_cut_segment_is_told_and_the_others_are_served() {
     }
 }
 
+/// Seen: without one segment `/stat.json` and `quipu stat` were an error alone, and the explorer said that
+/// no block is held.
+#[test]
+fn what_is_held_is_told_beside_a_segment_that_cannot_be_read() {
+    for (place, held, lost, tip) in [
+        (1, json!([[0, 255], [512, 599]]), (256, 511), 599),
+        (2, json!([[0, 511]]), (512, 599), 511),
+    ] {
+        let long = Long::new();
+        let whole = long.run(&["stat", "--json"]).ends_with(0).json();
+        let name = long.segments()[place].clone();
+        long.lose(&name);
+        let served = Served::start(&long.path(), &[]);
+        let page = served.get("/stat.json?files=1").json();
+        let stat = long.run(&["stat", "--json"]).ends_with(1);
+        assert!(stat.err.contains(&name) && stat.err.contains("no such file"), "{}", stat.err);
+        let hint = format!("hint: quipu doctor --data-dir {}", long.path().display());
+        assert!(stat.err.contains(&hint), "{}", stat.err);
+        for told in [page, stat.json()] {
+            let ranges: Vec<Value> = told["coverage_receipts"].as_array().unwrap().clone();
+            let ranges: Vec<Value> =
+                ranges.iter().map(|it| json!([it["first"], it["last"]])).collect();
+            assert_eq!(json!(ranges), held, "{told}");
+            let first = |it: &Value| it["first"].as_u64().unwrap();
+            let last = |it: &Value| it["last"].as_u64().unwrap();
+            let coverage = told["coverage"].as_array().unwrap();
+            assert!(coverage.iter().all(|it| last(it) < lost.0 || first(it) > lost.1), "{told}");
+            assert_eq!(coverage.last().map(last), Some(tip), "{told}");
+            assert_eq!(told["tip"]["number"], tip, "{told}");
+            let count = lost.1 - lost.0 + 1;
+            assert_eq!(told["blocks"], 600 - count, "{told}");
+            assert!(told["transactions"].as_u64() < whole["transactions"].as_u64(), "{told}");
+            assert_eq!(told["lost"], json!([{ "first": lost.0, "last": lost.1 }]), "{told}");
+            let [unreadable] = told["unreadable"].as_array().unwrap().as_slice() else {
+                panic!("{told}")
+            };
+            assert_eq!((&unreadable["file"], &told["unreadable_count"]), (&json!(name), &json!(1)));
+            assert_eq!(
+                (&unreadable["first"], &unreadable["last"]),
+                (&json!(lost.0), &json!(lost.1))
+            );
+            assert!(unreadable["error"].as_str().unwrap().contains("no such file"), "{told}");
+            assert_eq!((&told["segment_count"], &told["error"]), (&json!(3), &Value::Null));
+        }
+        served.stop();
+        let ran = long.run(&["stat"]).ends_with(1);
+        let said = format!("{name} (blocks {}..{}) cannot be read: ", lost.0, lost.1);
+        assert!(ran.out.contains(&said) && ran.err.contains(&hint), "{} {}", ran.out, ran.err);
+    }
+}
+
+#[test]
+fn a_folder_of_which_no_block_can_be_read_is_not_said_to_hold_none() {
+    let long = Long::new();
+    long.segments().iter().for_each(|name| long.lose(name));
+    let ran = long.run(&["stat"]).ends_with(1);
+    assert!(ran.out.contains("no block can be read"), "{}", ran.out);
+    assert!(!ran.out.contains("holds no block yet"), "{}", ran.out);
+}
+
 /// The lines of a server that has ended which name a file, of a level.
 fn told(lines: &std::sync::mpsc::Receiver<String>, level: &str, name: &str) -> usize {
     lines.iter().filter(|line| line.contains(level) && line.contains(name)).count()

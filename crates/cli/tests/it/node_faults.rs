@@ -161,7 +161,7 @@ fn what_is_held_is_served_at_once_whatever_the_node_does() {
     // Also when it has been tried for a while.
     for url in [&nobody(), &silent.url, &busy.url] {
         let served = follow(&data.path(), url, &["--upstream-timeout", "1"]);
-        wait_ready(&served, |reasons| reasons.iter().any(|it| it.contains("is resting")));
+        wait_ready(&served, |reasons| reasons.iter().any(|it| it.contains("to be retried")));
         if *url == busy.url {
             // The node's own words, and not that it said nothing.
             let expected = "HTTP 429, to be left alone for 60 s";
@@ -194,7 +194,7 @@ fn a_node_that_falls_silent_is_told_within_two_block_times_and_its_return_too() 
     gate.be(Mood::Silent);
     check_stops(served, "silent again");
     let said: Vec<String> = said.into_iter().collect();
-    for once in ["does not answer", "answers again", "no upstream tells its tip"] {
+    for once in ["does not answer", "answers again", "no upstream reports its tip"] {
         assert_eq!(said.iter().filter(|line| line.contains(once)).count(), 1, "{once}: {said:#?}");
     }
 }

@@ -59,7 +59,36 @@ fn methods_that_are_not_served_go_to_the_node_and_come_back_with_the_clients_id(
     assert_eq!(asked, ["eth_call", "eth_call", "made_refuse", "txpool_content"]);
     // Without the flag nothing goes anywhere.
     let closed = stores::serve("gap", &[]);
-    assert_eq!(closed.call("eth_call", &json!([]))["error"], unknown("eth_call"));
+    let error = closed.call("eth_call", &json!([]))["error"].clone();
+    assert_eq!(error["code"], -32601);
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("needs state, which Quipu does not store"), "{message}");
+    assert!(message.ends_with("--pass-through eth_call"), "{message}");
+}
+
+/// It went to the node past the answer that is held here.
+#[test]
+fn a_name_in_another_case_is_neither_served_nor_forwarded() {
+    let upstream = Upstream::start();
+    let served = passing("gap", &upstream, "eth_*,made_*");
+    for method in ["ETH_GETLOGS", "eth_getlogs", "Eth_call", "eth_Call", "MADE_REFUSE"] {
+        assert_eq!(served.call(method, &json!([{}]))["error"], unknown(method));
+    }
+    assert!(upstream.asked().is_empty(), "{:?}", upstream.asked());
+    assert_eq!(served.result("eth_call", &json!([1])), json!([1]));
+}
+
+/// A list that is not stored is the node's to know, whatever its block is.
+#[test]
+fn access_lists_are_asked_of_the_node() {
+    let upstream = Upstream::start();
+    let served = passing("gap", &upstream, "eth_*");
+    for block in ["0x0", "0x30", "latest", "pending"] {
+        let params = json!([block]);
+        assert_eq!(served.result("eth_getBlockAccessList", &params), params);
+    }
+    let error = served.call("debug_getRawBlockAccessList", &json!(["0x0"]))["error"].clone();
+    assert_eq!(error["code"], -32001, "{error}");
 }
 
 #[test]

@@ -6,7 +6,6 @@ use alloy_consensus::proofs::{
     calculate_ommers_root, calculate_receipt_root, calculate_transaction_root,
     calculate_withdrawals_root,
 };
-use alloy_consensus::transaction::SignerRecoverable as _;
 use alloy_consensus::{BlockBody, Header, ReceiptEnvelope, TxEnvelope};
 use alloy_eips::eip2718::Encodable2718 as _;
 use alloy_primitives::{Bytes, Log, keccak256};
@@ -59,7 +58,8 @@ fn check(served: &Served, number: u64, types: &mut BTreeSet<u8>) {
         let raw = bytes(&served.result("debug_getRawTransaction", &json!([hash])));
         assert_eq!(encoded, raw, "transaction {hash}");
         // Frontier takes signatures that later forks do not.
-        let sender = envelope.recover_signer_unchecked().unwrap();
+        let sender =
+            envelope.signature().recover_address_from_prehash(&envelope.signature_hash()).unwrap();
         assert_eq!(sender, transaction.inner.signer(), "transaction {hash}");
     }
     let envelopes: Vec<TxEnvelope> =

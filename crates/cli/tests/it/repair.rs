@@ -91,6 +91,7 @@ fn blocks_of_a_lost_segment_are_named_and_never_denied() {
         let said = format!("blocks {lost} are lost: this folder knew them");
         let ran = long.run(&["repair"]).ends_with(1);
         assert!(ran.out.contains(&said), "{}", ran.out);
+        assert!(ran.err.contains("cannot be repaired\n  hint: "), "{}", ran.err);
         let checked = long.run(&["check"]).ends_with(0);
         assert!(checked.err.contains(&said), "{}", checked.err);
         let stat = long.run(&["stat"]).ends_with(0);

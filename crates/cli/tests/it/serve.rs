@@ -127,7 +127,10 @@ fn receipts_that_were_never_held_are_refused_and_not_null() {
     {
         let error = served.call(method, &params)["error"].clone();
         assert_eq!(error["code"], 4444, "{method}");
-        assert!(error["message"].as_str().unwrap().starts_with("receipts not held"), "{error}");
+        assert!(
+            error["message"].as_str().unwrap().starts_with("receipts not found: block "),
+            "{error}"
+        );
     }
 }
 
@@ -211,8 +214,10 @@ fn batches_are_answered_in_order_and_within_their_limits() {
 #[test]
 fn the_transport_refuses_with_a_reason() {
     let data = Data::imported();
-    let served =
-        Served::start(&data.path(), &["--host", "test", "--cors-origin", "https://a.example"]);
+    let served = Served::start(
+        &data.path(),
+        &["--allowed-host", "test", "--cors-origin", "https://a.example"],
+    );
     assert_eq!(served.get("/healthz").body, b"ok\n");
     assert_eq!(served.get("/readyz").status, 200);
     assert_eq!(served.get("/").json()["tip"], "0x63");
@@ -253,11 +258,45 @@ fn a_server_stops_when_it_is_told_and_says_why_it_cannot_start() {
     served.result("eth_blockNumber", &json!([]));
     assert_eq!(served.stop(), Some(0));
     let nowhere = data.folder.path().join("nowhere");
-    let ran = quipu(&["serve", "--data-dir", text(&nowhere)]).ends_with(1);
+    let ran =
+        quipu(&["serve", "--listen", "127.0.0.1:0", "--data-dir", text(&nowhere)]).ends_with(1);
     assert!(ran.err.contains("there is no data folder here"), "{}", ran.err);
     let ran = data.run("serve", &["--listen", "192.0.2.1:1"]).ends_with(1);
     assert!(ran.err.contains("192.0.2.1:1: cannot listen"), "{}", ran.err);
+    assert!(ran.err.contains("hint: this machine has no address 192.0.2.1"), "{}", ran.err);
+    let metrics = ["--listen", "127.0.0.1:0", "--metrics-listen", "192.0.2.1:1"];
+    let ran = data.run("serve", &metrics).ends_with(1);
+    assert!(ran.err.contains("with --metrics-listen"), "{}", ran.err);
     data.run("serve", &["--listen", "here"]).ends_with(2);
+}
+
+#[test]
+fn a_server_says_at_the_start_what_it_serves_and_keeps_its_limits_to_itself() {
+    let data = Data::imported();
+    let (served, lines) = Served::start_logged(&data.path(), &[]);
+    let serving = lines.iter().find(|line| line.contains("serving ")).unwrap();
+    for expected in [
+        "chain=\"sample\"".to_owned(),
+        "chain_id=20260101".to_owned(),
+        "blocks=\"0..99\"".to_owned(),
+        "tip=99".to_owned(),
+        "tip_age=\"".to_owned(),
+        format!("address=\"http://{}\"", served.address()),
+        format!("explorer=\"http://{}/\"", served.address()),
+        "upstream=\"\"".to_owned(),
+    ] {
+        assert!(serving.contains(&expected), "{expected}: {serving}");
+    }
+    assert_eq!(served.stop(), Some(0));
+    let rest: Vec<String> = lines.iter().collect();
+    assert!(!rest.iter().any(|line| line.contains("descriptors") || line.contains("limits")));
+    let node = Served::start(&data.path(), &[]);
+    let (upstream, genesis) = (format!("http://{}", node.address()), data.genesis());
+    let args = ["--upstream", &upstream, "--genesis", text(&genesis), "--no-explorer"];
+    let (_served, lines) = Served::start_logged(&data.folder.path().join("copy"), &args);
+    let serving = lines.iter().find(|line| line.contains("serving ")).unwrap();
+    assert!(serving.contains(&format!("upstream=\"{}\"", node.address())), "{serving}");
+    assert!(!serving.contains("explorer="), "{serving}");
 }
 
 #[test]

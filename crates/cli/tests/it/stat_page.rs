@@ -1,10 +1,16 @@
 //! `/stat.json`: what is held, as `quipu stat --json` tells it, and how serving goes.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
+use crate::admission::new_key;
+use crate::harness::data::Data;
+use crate::harness::long::Long;
 use crate::harness::run::{quipu, text};
 use crate::harness::served::Served;
 use crate::harness::stores::data_folder;
+use crate::harness::wait::wait_for;
 
 #[test]
 fn the_page_is_that_of_stat_with_what_was_asked_so_far() {
@@ -15,7 +21,7 @@ fn the_page_is_that_of_stat_with_what_was_asked_so_far() {
     }
     let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"eth_chainId"},{"jsonrpc":"2.0","id":2,"method":"eth_chainId"}]"#;
     assert_eq!(served.post(batch).status, 200);
-    let answer = served.get("/stat.json");
+    let answer = served.get("/stat.json?files=1");
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(answer.head.contains("content-type: application/json"), "{answer:?}");
     let mut page = answer.json();
@@ -31,6 +37,66 @@ fn the_page_is_that_of_stat_with_what_was_asked_so_far() {
     // Pages for machines are no requests of clients.
     let again = served.get("/stat.json").json();
     assert_eq!(again["live"]["requests"], 4, "{again}");
+}
+
+/// Seen: at the size of mainnet the page had 578 KB, which the explorer read every two seconds.
+#[test]
+fn the_page_lists_no_file_unless_it_is_asked_to() {
+    let long = Long::new();
+    let served = Served::start(&long.path(), &[]);
+    let members = |path: &str| {
+        let mut page = served.get(path).json();
+        let page = page.as_object_mut().unwrap();
+        page.remove("live");
+        page.clone()
+    };
+    let mut whole = members("/stat.json?files=1");
+    let lists = ["segments", "runs", "unlisted_segments"].map(|name| whole.remove(name).unwrap());
+    assert_eq!((&whole["segment_count"], lists[0].as_array().unwrap().len()), (&json!(3), 3));
+    assert_eq!(whole["run_count"], lists[1].as_array().unwrap().len());
+    for path in ["/stat.json", "/stat.json?files=0", "/stat.json?profiles=1"] {
+        assert_eq!(members(path), whole, "{path}");
+    }
+    let text = String::from_utf8(served.get("/stat.json").body).unwrap();
+    assert!(!text.contains(".segment") && !text.contains(".run"), "{text}");
+}
+
+/// Names of nodes are in errors too.
+#[test]
+fn where_there_are_keys_nodes_are_named_to_requests_with_one_alone() {
+    let data = Data::imported();
+    let (key, table) = new_key("a", "");
+    let config = data.folder.path().join("quipu.toml");
+    fs::write(&config, format!("[server]\nrequire_key = \"never\"\n{table}")).unwrap();
+    let args = ["--config", text(&config), "--upstream", "http://localhost:1/"];
+    let served = Served::start(&data.path(), &args);
+    let page = |path: &str| String::from_utf8(served.get(path).body).unwrap();
+    let with_key = format!("/v1/{key}/stat.json");
+    let is_told = || {
+        let told: Value = serde_json::from_str(&page(&with_key)).unwrap();
+        let errors = [&told["follow"]["error"], &told["live"]["troubles"][0]];
+        let is_named = |it: &Value| it.as_str().is_some_and(|it| it.contains("localhost:1"));
+        (errors.into_iter().any(is_named) && !told["follow"]["upstreams"][0].is_null())
+            .then_some(())
+    };
+    wait_for(is_told, || page(&with_key));
+    let told: Value = serde_json::from_str(&page("/stat.json")).unwrap();
+    assert!(!told.to_string().contains("localhost:1"), "{told}");
+    assert_eq!(told["follow"]["upstreams"], json!([]), "{told}");
+    assert_eq!(told["live"]["troubles"], json!(["shown to requests with an API key"]), "{told}");
+    for (path, expected) in [("/readyz".to_owned(), false), (format!("/v1/{key}/readyz"), true)] {
+        let answer = served.get(&path);
+        let said = String::from_utf8(answer.body).unwrap();
+        assert_eq!((answer.status, said.contains("localhost:1")), (503, expected), "{said}");
+    }
+    // Without keys there is nothing to ask for.
+    served.stop();
+    let served = Served::start(&data.path(), &["--upstream", "http://localhost:1/"]);
+    let found = || {
+        let told = served.get("/stat.json").json();
+        (!told["follow"]["upstreams"][0].is_null()).then_some(())
+    };
+    wait_for(found, || served.get("/stat.json").json().to_string());
 }
 
 /// Seen: nothing in any log told of a request.

@@ -24,14 +24,14 @@ use crate::harness::served::Served;
 const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A node that has blocks from genesis on, in a store of its own.
-struct Node {
+pub(crate) struct Node {
     live: Live,
     hosted: Hosted,
 }
 
 impl Node {
     /// One with blocks up to `last`; those above `fork_point` are others for every mark.
-    fn start(last: u64, fork_point: u64, mark: u64) -> Self {
+    pub(crate) fn start(last: u64, fork_point: u64, mark: u64) -> Self {
         let mut live = Live::on(Arc::new(FaultyDisk::new(1)), spec());
         let genesis = block(0, B256::ZERO, 0);
         let trunk = branch((0, genesis.hash), fork_point.min(last), 0);
@@ -43,7 +43,7 @@ impl Node {
         Self { live, hosted }
     }
 
-    fn finalize(&mut self, number: u64) {
+    pub(crate) fn finalize(&mut self, number: u64) {
         let (number, hash) = self.live.chain()[usize::try_from(number).unwrap()];
         let finalized = Some(BlockId { number: BlockNumber(number), hash });
         self.live.writer.set_finality(Finality { safe: finalized, finalized }).unwrap();
@@ -54,7 +54,21 @@ impl Node {
         self.live.writer.extend(branch(tip, count, 0)).unwrap();
     }
 
-    fn url(&self) -> String {
+    /// The hash of its block of this number.
+    pub(crate) fn hash(&self, number: usize) -> String {
+        self.live.chain()[number].1.to_string()
+    }
+
+    /// Goes over to the chain of another node.
+    pub(crate) fn turn_to(&mut self, other: &Self) {
+        let (own, theirs) = (self.live.chain(), other.live.store.view());
+        let shared = theirs.head().blocks().iter().zip(&own);
+        let shared = shared.take_while(|(block, own)| block.hash() == own.1).count();
+        let rest = theirs.head().blocks()[shared..].iter().map(|block| block.block().clone());
+        self.live.writer.reorg(own[shared - 1].1, rest.collect()).unwrap();
+    }
+
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.hosted.address)
     }
 }

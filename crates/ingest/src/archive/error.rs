@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use alloy_primitives::{B256, U256};
+use alloy_primitives::{B256, U256, hex};
 use chain::{BlockRange, BodyError, Fault, HeaderError, Mismatch, ReceiptError};
 use thiserror::Error;
 
@@ -155,17 +155,23 @@ impl ArchiveError {
 pub enum ArchiveFault {
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("not an e2store file: {begin}, expected {E2STORE_BEGIN:02x?} at its beginning")]
+    #[error(
+        "not an e2store file: {begin}, expected {} at its beginning",
+        hex::encode_prefixed(E2STORE_BEGIN)
+    )]
     NotE2store { begin: FileBegin },
     #[error("truncated: {what} of {needed} bytes, {left} left in the file")]
     Truncated { what: &'static str, needed: u64, left: u64 },
-    #[error("reserved bytes of the entry head are {found:02x?}, expected [00, 00]")]
+    #[error(
+        "reserved bytes of the entry head are {}, expected 0x0000",
+        hex::encode_prefixed(found)
+    )]
     Reserved { found: [u8; 2] },
     #[error("entry of {found} bytes, at most {limit} are allowed")]
     EntryTooLarge { found: u32, limit: u32 },
     #[error("{what} entry of {found} bytes, expected {expected}")]
     DataLength { what: &'static str, found: u64, expected: usize },
-    #[error("snappy frame: {reason}")]
+    #[error("compressed data is damaged: {reason}")]
     Snappy { reason: String },
     #[error("entry inflates to more than {limit} bytes")]
     InflatedTooLarge { limit: u64 },

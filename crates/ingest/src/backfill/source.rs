@@ -54,6 +54,8 @@ struct SourceState {
     /// Whom they tell as senders, of blocks that are being proven.
     senders: BTreeMap<u64, ToldSenders>,
     failure: Option<UpstreamsError>,
+    /// No further block is delivered.
+    is_ended: bool,
     is_closed: bool,
 }
 
@@ -75,10 +77,27 @@ pub(super) fn with_source<T>(
     let runtime = backfiller.runtime.clone();
     thread::scope(|scope| {
         // Dropped when the work is done, fails or panics: nobody wants the rest then.
-        let _close = CloseOnDrop(&source);
-        scope.spawn(|| runtime.block_on(source.fetch_all(order)));
-        work(&source)
+        let close = CloseOnDrop(&source);
+        let fetching = scope.spawn(|| {
+            let _end = EndOnDrop(&source);
+            runtime.block_on(source.fetch_all(order));
+        });
+        let done = work(&source);
+        drop(close);
+        // Where it panicked, the work has failed for want of a block, or had them all.
+        let _ = fetching.join();
+        done
     })
+}
+
+/// Dropped also when fetching panics: readers must not wait for its blocks for ever.
+struct EndOnDrop<'a>(&'a UpstreamBlocks<'a>);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_ended = true;
+        self.0.arrived.notify_all();
+    }
 }
 
 struct CloseOnDrop<'a>(&'a UpstreamBlocks<'a>);
@@ -132,9 +151,13 @@ impl UpstreamBlocks<'_> {
     }
 
     async fn fetch(&self, numbers: &[u64]) -> Result<(usize, Vec<NodeBlock>), UpstreamsError> {
-        let wanted: Vec<WantedBlock> =
-            numbers.iter().map(|number| WantedBlock::Number(*number)).collect();
         let Backfiller { upstreams, settings, .. } = self.backfiller;
+        // Behind one address, another node may have another block of this number.
+        let wanted = numbers.iter().map(|&number| match settings.finalized {
+            Some(it) if it.number == number => WantedBlock::Hash { number, hash: it.hash },
+            Some(_) | None => WantedBlock::Number(number),
+        });
+        let wanted: Vec<WantedBlock> = wanted.collect();
         upstreams.fetch_blocks(&wanted, settings.patience).await
     }
 
@@ -172,6 +195,10 @@ impl UpstreamBlocks<'_> {
             }
             if let Some(error) = &state.failure {
                 return Err(SourceFault::Upstreams(error.clone()));
+            }
+            if state.is_ended {
+                let said = "fetching ended before it came".to_owned();
+                return Err(SourceFault::Upstreams(UpstreamsError::NotThere { number, said }));
             }
             state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -300,4 +327,60 @@ impl Blocks for UpstreamBlocks<'_> {
 
 fn to_u64(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use chain::ChainSpec;
+    use chain::trust::Anchors;
+    use store::disk::Folder;
+    use store::read::Inline;
+    use store::{Limits, Store, Writer};
+
+    use super::*;
+    use crate::backfill::BackfillSettings;
+    use crate::prove::NoProgress;
+    use crate::upstream::{AskLimits, RestLimits, Upstreams};
+
+    /// Why a reader of block 7 gets none from a source that fetches `order`.
+    fn read_in_vain(order: Vec<u64>, runtime: &tokio::runtime::Runtime) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = ChainSpec::bare("test", None, None);
+        let disk = Arc::new(Folder::open(folder.path()).unwrap());
+        let store = Store::open(disk, Arc::new(Inline), Limits::default()).unwrap();
+        let writer = Writer::open(Arc::new(store), spec.clone()).unwrap();
+        let urls = vec!["http://127.0.0.1:1".parse().unwrap()];
+        let (ask, rest) = (AskLimits::default(), RestLimits::default());
+        let backfiller = Backfiller {
+            drafting: writer.drafting(),
+            upstreams: Arc::new(Upstreams::new(urls, &spec, 1, ask, rest).unwrap()),
+            runtime: runtime.handle().clone(),
+            spec: &spec,
+            anchors: &Anchors::of(&spec),
+            settings: BackfillSettings {
+                is_unanchored_allowed: false,
+                threads: NonZeroUsize::MIN,
+                patience: Duration::from_hours(1),
+                finalized: None,
+            },
+            progress: &NoProgress,
+            stop: None,
+        };
+        let read = |source: &UpstreamBlocks<'_>| source.read_block(7).map(drop).unwrap_err();
+        with_source(&backfiller, order, Vec::new(), read).to_string()
+    }
+
+    #[test]
+    fn a_reader_of_a_block_that_is_not_fetched_any_more_gets_an_error() {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let ended = "no upstream has block 7: fetching ended before it came";
+        // Asking a node needs a clock: without one it panics.
+        assert_eq!(read_in_vain(vec![7], &builder.build().unwrap()), ended);
+        let runtime = builder.enable_all().build().unwrap();
+        assert_eq!(read_in_vain(Vec::new(), &runtime), ended);
+    }
 }

@@ -210,12 +210,6 @@ impl DownloadError {
             Self::Occupied { .. } | Self::Locked { .. } | Self::Disk { .. } | Self::Stopped => None,
         }
     }
-
-    /// Whether the disk is full.
-    #[must_use]
-    pub fn is_disk_full(&self) -> bool {
-        matches!(self, Self::Disk { cause, .. } if cause.kind() == io::ErrorKind::StorageFull)
-    }
 }
 
 fn lines(said: &[String]) -> String {

@@ -8,9 +8,10 @@ use std::time::Duration;
 use http_body_util::{BodyExt as _, Collected, Empty, Limited};
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_RANGE, LOCATION, RANGE, USER_AGENT,
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, LOCATION,
+    RANGE, USER_AGENT,
 };
-use hyper::{HeaderMap, Request, Response, StatusCode, Uri};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use tokio::time::timeout;
 
 use super::error::MirrorFault;
@@ -71,9 +72,26 @@ impl MirrorClient {
         target: &HttpTarget,
         first: u64,
     ) -> Result<FileAnswer, MirrorFault> {
+        read_head(self.ask(&Method::GET, target, first).await?, first).await
+    }
+
+    /// The length of a file, if a mirror reports it.
+    pub(super) async fn file_bytes(&self, target: &HttpTarget) -> Option<u64> {
+        let response = self.ask(&Method::HEAD, target, 0).await.ok()?;
+        let length = response.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()?;
+        response.status().is_success().then_some(length)
+    }
+
+    /// The answer to a request, wherever it leads.
+    async fn ask(
+        &self,
+        method: &Method,
+        target: &HttpTarget,
+        first: u64,
+    ) -> Result<Response<Incoming>, MirrorFault> {
         let mut target = target.clone();
         for _ in 0..=REDIRECTS_MAX {
-            let asking = self.client.request(request(&target, first)?);
+            let asking = self.client.request(request(method, &target, first)?);
             let time = self.limits.head_timeout;
             let asked = timeout(time, asking).await.map_err(|_| AskError::Late(time))?;
             let response = asked.map_err(|error| {
@@ -81,7 +99,7 @@ impl MirrorClient {
                 if error.is_connect() { AskError::Connect(said) } else { AskError::Broken(said) }
             })?;
             if !response.status().is_redirection() {
-                return read_head(response, first).await;
+                return Ok(response);
             }
             target = follow(&target, response.headers())?;
         }
@@ -120,8 +138,14 @@ impl FileBody {
     }
 }
 
-fn request(target: &HttpTarget, first: u64) -> Result<Request<Empty<Bytes>>, MirrorFault> {
-    let mut request = Request::get(target.uri.clone())
+fn request(
+    method: &Method,
+    target: &HttpTarget,
+    first: u64,
+) -> Result<Request<Empty<Bytes>>, MirrorFault> {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(target.uri.clone())
         .header(USER_AGENT, concat!("quipu/", env!("CARGO_PKG_VERSION")))
         // Ranges and checksums are those of the file, not of a compressed form.
         .header(ACCEPT_ENCODING, "identity");

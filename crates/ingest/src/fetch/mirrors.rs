@@ -4,10 +4,12 @@
 //! Never knows: what becomes of files.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::catalog::{MirrorFile, join_lists};
 use super::error::{ListError, MirrorFault, MirrorFaultKind};
@@ -23,6 +25,11 @@ use super::mirror_url::{MirrorUrl, NamedPart, SUMS_NAME, URLS_NAME};
 use super::task::FileTask;
 use crate::log_limit::LogLimit;
 use crate::upstream::AskError;
+
+/// Of how many files the length is requested to estimate that of all.
+const LENGTHS_MAX: usize = 16;
+/// How long their lengths are waited for: a download does not depend on them.
+const LENGTHS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Mirrors, the preferred one first.
 pub struct Mirrors {
@@ -120,6 +127,22 @@ impl Mirrors {
             self.watch.heard(&FetchEvent::LeftOut { mirror, fault: error.to_string() });
         }
         Ok(join_lists(found))
+    }
+
+    /// How many bytes these files have together, by the lengths that mirrors report of some of them. `None`
+    /// if they report none in time.
+    pub async fn estimate_bytes(&self, files: &[MirrorFile]) -> Option<u64> {
+        let step = files.len().div_ceil(LENGTHS_MAX).max(1);
+        let some = files.iter().skip(step / 2).step_by(step);
+        let lengths = some.filter_map(|file| file.sources.first());
+        let lengths = join_all(lengths.map(|source| self.client.file_bytes(&source.target)));
+        let lengths = timeout(LENGTHS_TIMEOUT, lengths).await.ok()?;
+        // A longer file is not taken.
+        let is_taken = |length: &u64| *length <= self.limits.file_bytes_max;
+        let lengths: Vec<u64> = lengths.into_iter().flatten().filter(is_taken).collect();
+        let sum = lengths.iter().copied().fold(0, u64::saturating_add);
+        let mean = sum.checked_div(u64::try_from(lengths.len()).ok()?)?;
+        Some(mean.saturating_mul(u64::try_from(files.len()).ok()?))
     }
 
     async fn list_one(&self, url: &MirrorUrl) -> Result<MirrorList, ListError> {

@@ -121,11 +121,16 @@ fn a_chain_that_is_held_is_not_taken_for_another() {
     };
     let own = ChainSpec::bare("sample", Some(5), Some(B256::repeat_byte(1)));
     let id = |chain_id| NamedChain::Id { chain_id, genesis_hash: None };
-    let error = FolderChain::named(id(6), held(Some(own.clone())), Some("sample")).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "FOLDER holds sample with chain id 5, the flags name sample with chain id 6"
-    );
+    // The name of the folder's chain is not that of another one.
+    for (name, expected) in [(None, "chain-6"), (Some("archived"), "archived")] {
+        let error = FolderChain::named(id(6), held(Some(own.clone())), name).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "FOLDER holds sample with chain id 5, the flags name {expected} with chain id 6"
+            )
+        );
+    }
     // A chain id alone says less than what the folder knows.
     let chain = FolderChain::named(id(5), held(Some(own)), None).unwrap();
     assert_eq!(chain.spec().genesis_hash(), Some(B256::repeat_byte(1)));

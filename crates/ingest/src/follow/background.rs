@@ -190,6 +190,7 @@ impl Background {
                 is_unanchored_allowed: false,
                 threads: self.threads,
                 patience: PATIENCE,
+                finalized: None,
             },
             progress: &NoProgress,
             stop: Some(stop.clone()),

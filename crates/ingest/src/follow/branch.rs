@@ -9,13 +9,11 @@ use alloy_primitives::B256;
 use chain::{Block, BlockNumber, BlockRange, Verified};
 
 use super::error::FinalityConflict;
-use super::{BlockNumberAndHash, FollowError, Follower};
-use crate::upstream::{BlockTag, HeaderClaim, NodeBlock, UpstreamsError, WantedBlock};
+use super::{BlockNumberAndHash, FollowError, Follower, sealed_tip};
+use crate::upstream::{
+    BlockTag, CLAIMS_PER_STEP, HeaderClaim, NodeBlock, UpstreamsError, WantedBlock,
+};
 
-/// Headers that are asked for at once on the way down.
-const CLAIMS_PER_STEP: u64 = 32;
-/// Headers of a branch that are remembered on the way down at the most.
-const CLAIMS_MAX: usize = 1 << 16;
 /// Blocks that are asked for in one message on the way up.
 const BLOCKS_PER_MESSAGE: u64 = 8;
 /// Bytes of answers that are expected of one message; one block may have more.
@@ -51,6 +49,10 @@ impl Follower {
         }
         let Branch { fork_point, mut claims } = found?;
         let tip = self.tip()?.map_or(fork_point.0, |(number, _)| number);
+        let head = self.writer.view().head().tip().map(|tip| tip.number().get());
+        if head.is_some_and(|head| head < fork_point.0) {
+            self.leave_head().await?; // sealed blocks have passed it
+        }
         if self.writer.view().head().tip().is_none() {
             self.stand_on(fork_point)?;
         }
@@ -128,8 +130,9 @@ impl Follower {
                 let ours = ours.ok_or(FollowError::Moved { number: below })?;
                 return Err(self.refuse_branch(below, ours, lowest.parent_hash).await);
             }
-            if claims.len() >= CLAIMS_MAX {
-                return Err(FollowError::TooDeep { number: goal.number, claims_max: CLAIMS_MAX });
+            let claims_max = self.claims_max();
+            if goal.number.saturating_sub(below) >= claims_max {
+                return Err(FollowError::TooDeep { number: goal.number, claims_max });
             }
             let first = below.saturating_sub(CLAIMS_PER_STEP).max(floor.saturating_add(1));
             lowest = self.walk_down(first, lowest, &mut claims).await?;
@@ -155,14 +158,13 @@ impl Follower {
         Ok(lowest)
     }
 
-    /// The highest block of ours that is never replaced: what is final or sealed, what the head stands
-    /// on, or the first block of all.
+    /// The highest block of ours that is never replaced: what is final, sealed or published, what the
+    /// head stands on, or the first block of all.
     pub(super) fn floor(&self) -> u64 {
         let view = self.writer.view();
         let base = view.head().base().map(|(number, _)| number);
-        let sealed = view.manifest().segments().last().map(|entry| BlockNumber(entry.range.last()));
         let first = view.head().blocks().first().map(|block| block.number());
-        view.finalized().max(base).max(sealed).or(first).map_or(0, BlockNumber::get)
+        view.finalized().max(base).max(sealed_tip(&view)).or(first).map_or(0, BlockNumber::get)
     }
 
     /// Why a tip that is not above what is final here, and not ours, is not followed: it contradicts a

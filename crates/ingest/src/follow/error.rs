@@ -62,16 +62,16 @@ pub enum FollowError {
         /// The lowest block above it that is held.
         held: u64,
     },
-    /// A branch whose fork point was not found within so many blocks.
+    /// A branch whose fork point, or whose final block, is more blocks below it than are followed.
     #[error(
-        "the upstream's block {number} leaves our chain more than {claims_max} blocks below it: \
-        `quipu rewind` resolves it"
+        "the upstream's block {number} leaves our chain, or its final block, more than \
+        {claims_max} blocks below it: `quipu rewind` or a larger --gap-max resolves it"
     )]
     TooDeep {
         /// The tip of the branch.
         number: u64,
         /// How many blocks down it was looked for.
-        claims_max: usize,
+        claims_max: u64,
     },
     /// What is final here is not what the node has.
     #[error(transparent)]

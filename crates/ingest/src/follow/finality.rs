@@ -8,14 +8,17 @@ use std::time::Duration;
 
 use chain::BlockNumber;
 use chain::trust::Anchor;
-use store::BlockId;
-use store::{CommitFacts, Finality, YOUNG_SLOT_BLOCKS};
+use futures_util::future::join_all;
+use store::{BlockId, CommitFacts, Finality, StoreError, YOUNG_SLOT_BLOCKS};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::{FollowError, Follower};
+use super::{BlockNumberAndHash, FollowError, Follower};
 use crate::import::network_of;
-use crate::upstream::{BlockTag, HeaderClaim, UpstreamsError};
+use crate::upstream::{BlockTag, CLAIMS_MAX, CLAIMS_PER_STEP, HeaderClaim, UpstreamsError};
+
+/// After this long no more headers are requested on the way from a final block down to the tip.
+const WALK_TIME: Duration = Duration::from_secs(2);
 
 impl Follower {
     /// Asks what is final if it is time to, tells readers, and seals. Tells whether there is more to
@@ -29,8 +32,8 @@ impl Follower {
         }
         let Some(tip) = self.tip()? else { return Ok(false) };
         let told = match self.settings.finality_depth {
-            Some(depth) => self.by_depth(tip.0, depth).await,
-            None => self.by_word(tip.0).await,
+            Some(depth) => self.by_depth(tip, depth).await,
+            None => self.by_word(tip).await,
         };
         self.finality_asked = Some(Instant::now());
         match told {
@@ -49,13 +52,14 @@ impl Follower {
         self.seal()
     }
 
-    /// So many blocks below the tip, as far as those that decide have the same block there.
-    async fn by_depth(&self, tip: u64, depth: u64) -> Result<Finality, FollowError> {
-        let Some(theirs) = self.fetch_decided(BlockTag::Latest).await? else {
-            return Ok(Finality::default());
-        };
-        let number = BlockTag::Number(tip.min(theirs.number).saturating_sub(depth));
-        let finalized = self.ours(self.fetch_decided(number).await?)?.map(id_of);
+    /// The block this far below the newest of ours that the tips of those that decide descend from.
+    async fn by_depth(
+        &mut self,
+        tip: BlockNumberAndHash,
+        depth: u64,
+    ) -> Result<Finality, FollowError> {
+        let number = self.shared(BlockTag::Latest, tip).await?;
+        let finalized = self.id_at(number.map(|number| number.saturating_sub(depth)))?;
         Ok(Finality { safe: finalized, finalized })
     }
 
@@ -68,29 +72,106 @@ impl Follower {
     }
 
     /// What the nodes say, as far as it is of our chain.
-    async fn by_word(&self, tip: u64) -> Result<Finality, FollowError> {
-        let safe = self.fetch_decided(BlockTag::Safe).await?;
-        let finalized = match self.fetch_decided(BlockTag::Finalized).await? {
-            // All that is here is older than what is final there, if it is of that chain.
-            Some(claim) if claim.number > tip => self.fetch_decided(BlockTag::Number(tip)).await?,
-            told => told,
-        };
-        let (safe, finalized) = (self.ours(safe)?, self.ours(finalized)?);
-        Ok(Finality { safe: safe.map(id_of), finalized: finalized.map(id_of) })
+    async fn by_word(&mut self, tip: BlockNumberAndHash) -> Result<Finality, FollowError> {
+        let safe = self.upstreams.fetch_words(BlockTag::Safe).await?;
+        let safe: Result<Vec<_>, _> =
+            safe.into_iter().map(|(_, claim)| self.number_of_ours(claim)).collect();
+        let safe = self.quorum_highest(safe?);
+        let finalized = self.shared(BlockTag::Finalized, tip).await?;
+        Ok(Finality { safe: self.id_at(safe)?, finalized: self.id_at(finalized)? })
     }
 
-    /// The claim if its block is ours.
-    fn ours(&self, claim: Option<HeaderClaim>) -> Result<Option<HeaderClaim>, FollowError> {
-        let Some(claim) = claim else { return Ok(None) };
-        let hash = self.hash_at(claim.number)?;
-        Ok(Some(claim).filter(|claim| hash == Some(claim.hash)))
+    /// The newest block of ours that is seen to be, or to be an ancestor of, the block that as many
+    /// nodes as must agree have under a name.
+    async fn shared(
+        &mut self,
+        tag: BlockTag,
+        tip: BlockNumberAndHash,
+    ) -> Result<Option<u64>, FollowError> {
+        let claims = self.upstreams.fetch_words(tag).await?;
+        let mut known = std::mem::take(&mut self.final_paths);
+        let (above, others): (Vec<_>, Vec<_>) =
+            claims.into_iter().partition(|(_, claim)| claim.number > tip.0);
+        let walks = above.into_iter().map(|(member_index, claim)| {
+            let known = known.remove(&member_index).unwrap_or_default();
+            let walk = self.walk_to_tip(tip, member_index, claim, known);
+            async move { (member_index, walk.await) }
+        });
+        let mut numbers = Vec::new();
+        for (member_index, (is_descendant, path)) in join_all(walks).await {
+            numbers.push(is_descendant.then_some(tip.0));
+            known.insert(member_index, path);
+        }
+        for (member_index, claim) in others {
+            known.remove(&member_index);
+            numbers.push(self.number_of_ours(claim)?);
+        }
+        self.final_paths = known;
+        Ok(self.quorum_highest(numbers))
+    }
+
+    /// The number of headers that are followed down a branch at most.
+    pub(super) fn claims_max(&self) -> u64 {
+        self.settings.gap_max.max(CLAIMS_MAX)
+    }
+
+    /// The highest number that as many nodes as must agree have reached.
+    fn quorum_highest(&self, numbers: Vec<Option<u64>>) -> Option<u64> {
+        let mut numbers: Vec<u64> = numbers.into_iter().flatten().collect();
+        numbers.sort_unstable();
+        numbers.into_iter().nth_back(self.upstreams.quorum().saturating_sub(1))
+    }
+
+    /// Whether a node's headers lead from a block above our tip down to it, and these headers.
+    /// Behind one address, nodes of several branches may answer, so that only parent hashes are
+    /// evidence. What was walked is kept: while the tip is caught up with, each header is fetched
+    /// once. A walk that takes long goes on the next time: the tip does not wait for it.
+    async fn walk_to_tip(
+        &self,
+        tip: BlockNumberAndHash,
+        member_index: usize,
+        claim: HeaderClaim,
+        mut known: Vec<HeaderClaim>,
+    ) -> (bool, Vec<HeaderClaim>) {
+        if claim.number.saturating_sub(tip.0) > self.claims_max() {
+            return (false, Vec::new());
+        }
+        let begun = Instant::now();
+        let mut path = vec![claim];
+        while let Some(lowest) = path.last().copied() {
+            if let Some(place) = known.iter().position(|claim| *claim == lowest) {
+                path.extend(known.drain(..).skip(place.saturating_add(1)));
+                continue;
+            }
+            if lowest.number <= tip.0 || begun.elapsed() > WALK_TIME {
+                break;
+            }
+            let first = lowest.number.saturating_sub(CLAIMS_PER_STEP).max(tip.0);
+            match self.upstreams.fetch_ancestors_of(member_index, lowest, first).await {
+                Some(below) => path.extend(below),
+                None => break,
+            }
+        }
+        let is_descendant = path.iter().any(|claim| (claim.number, claim.hash) == tip);
+        (is_descendant, if path.len() < known.len() { known } else { path })
+    }
+
+    /// The number of a claim whose block is ours.
+    fn number_of_ours(&self, claim: HeaderClaim) -> Result<Option<u64>, StoreError> {
+        Ok((self.hash_at(claim.number)? == Some(claim.hash)).then_some(claim.number))
+    }
+
+    fn id_at(&self, number: Option<u64>) -> Result<Option<BlockId>, StoreError> {
+        let Some(number) = number else { return Ok(None) };
+        let hash = self.hash_at(number)?;
+        Ok(hash.map(|hash| BlockId { number: BlockNumber(number), hash }))
     }
 
     /// Seals the lowest 256 blocks that are final: no more in one step, so that the tip never waits
     /// for more than one young segment. Tells whether there are others.
     fn seal(&mut self) -> Result<bool, FollowError> {
         let view = self.writer.view();
-        let Some(finalized) = view.finalized() else { return Ok(false) };
+        let Some(finalized) = view.final_in_head() else { return Ok(false) };
         let Some(first) = view.head().blocks().first().map(|block| block.number()) else {
             return Ok(false);
         };
@@ -124,8 +205,4 @@ impl Follower {
             ..CommitFacts::default()
         }
     }
-}
-
-fn id_of(claim: HeaderClaim) -> BlockId {
-    BlockId { number: BlockNumber(claim.number), hash: claim.hash }
 }

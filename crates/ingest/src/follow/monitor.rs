@@ -60,7 +60,7 @@ impl TipMonitor {
                 }
                 Err(error) => {
                     if self.board.silent(&error) {
-                        warn!(%error, "no upstream tells its tip; serving what is here");
+                        warn!(%error, "no upstream reports its tip; retrying, and serving stored blocks only");
                     }
                 }
             }

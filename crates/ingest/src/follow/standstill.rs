@@ -29,7 +29,7 @@ enum StandstillCause {
     /// This block is of a fork that this build does not know.
     UnknownBlock { number: u64, hash: B256, error: UpstreamsError },
     /// The branch of this block leaves our chain too far below.
-    DeepBranch { number: u64, hash: B256, claims_max: usize },
+    DeepBranch { number: u64, hash: B256, claims_max: u64 },
     /// What is final here is another block there.
     Conflict(FinalityConflict),
     /// The head was full when it had so many bytes.

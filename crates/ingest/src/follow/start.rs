@@ -11,7 +11,10 @@ use store::{BlockId, StoreError};
 use tracing::{info, warn};
 
 use super::{BlockNumberAndHash, FinalityConflict, FollowError, Follower};
-use crate::upstream::{BlockTag, HeaderClaim, WantedBlock};
+use crate::upstream::{BlockTag, CLAIMS_PER_STEP, HeaderClaim, UpstreamsError, WantedBlock};
+
+/// How often the same headers are requested again from nodes that have others in their places.
+const WALK_TRIES: u32 = 3;
 
 impl Follower {
     /// Our tip, from which `target` can be reached. `None` if following has just begun elsewhere.
@@ -22,6 +25,7 @@ impl Follower {
         self.check_lost(target).await?;
         let Some(ours) = self.tip()? else {
             let first = self.final_claim(target).await?;
+            self.check_ancestor(first, target).await?;
             let blocks = self.fetch_first(first).await?;
             self.begin_at(first, blocks)?;
             return Ok(None);
@@ -35,11 +39,39 @@ impl Follower {
         if first.number <= near {
             return Ok(Some(ours));
         }
+        self.check_ancestor(first, target).await?;
         match self.leave_gap(ours, first).await {
             // What is final there cannot be begun with; blocks below it may still be followed.
             Err(error) if error.unknown_fork().is_some() => Ok(Some(ours)),
             left => left.map(|()| None),
         }
+    }
+
+    /// An error unless headers lead from the tip down to the block to begin with, which is never
+    /// reorganised: behind one address, nodes of two branches may have named the two.
+    async fn check_ancestor(
+        &self,
+        first: HeaderClaim,
+        tip: HeaderClaim,
+    ) -> Result<(), FollowError> {
+        let (number, claims_max) = (tip.number, self.claims_max());
+        if number.saturating_sub(first.number) > claims_max {
+            return Err(FollowError::TooDeep { number, claims_max });
+        }
+        let mut lowest = Some(tip);
+        let mut tries = 0_u32;
+        while let Some(above) = lowest.filter(|it| it.number > first.number) {
+            let end = above.number.saturating_sub(CLAIMS_PER_STEP).max(first.number);
+            match self.upstreams.fetch_ancestors(above, end).await {
+                // Another node behind the same address may have answered.
+                Err(UpstreamsError::NotThere { .. }) if tries < WALK_TRIES => {
+                    tries = tries.saturating_add(1);
+                }
+                below => (lowest, tries) = (below?.last().copied(), 0),
+            }
+        }
+        let is_ancestor = lowest.is_some_and(|it| it.hash == first.hash);
+        if is_ancestor { Ok(()) } else { Err(FollowError::Moved { number: first.number }) }
     }
 
     /// A conflict if the nodes have another block in the place of the newest that is final here.
@@ -96,22 +128,7 @@ impl Follower {
         // Before anything of the head is given up for it.
         let blocks = self.fetch_first(begin).await?;
         self.check_final().await?;
-        let view = self.writer.view();
-        if let Some(tip) = view.head().tip() {
-            // Blocks of the head are kept if the nodes have them too, and final ones in any case.
-            let theirs = self.fetch_decided(BlockTag::Number(tip.number().get())).await?;
-            let is_shared = theirs.is_some_and(|claim| claim.hash == tip.hash());
-            let last = if is_shared { Some(tip.number()) } else { view.finalized() };
-            if let Some(last) = last {
-                let facts = self.commit_facts(last.get());
-                if let Some(blocks) = self.writer.seal_all(last, facts)? {
-                    self.board.sealed(blocks.count());
-                }
-            }
-            if let Some((_, hash)) = self.writer.view().head().base() {
-                self.writer.rewind(hash)?;
-            }
-        }
+        self.leave_head().await?;
         self.begin_at(begin, blocks)?;
         let view = self.writer.view();
         let sealed = view.segments().map(|entry| entry.range.last());
@@ -123,6 +140,26 @@ impl Follower {
                 the gap");
         }
         self.board.left_gap(gap);
+        Ok(())
+    }
+
+    /// Empties the head, so that it can stand elsewhere. Its blocks are sealed if the nodes have them too,
+    /// and final ones in any case.
+    pub(super) async fn leave_head(&mut self) -> Result<(), FollowError> {
+        let view = self.writer.view();
+        let Some(tip) = view.head().tip() else { return Ok(()) };
+        let theirs = self.fetch_decided(BlockTag::Number(tip.number().get())).await?;
+        let is_shared = theirs.is_some_and(|claim| claim.hash == tip.hash());
+        let last = if is_shared { Some(tip.number()) } else { view.final_in_head() };
+        if let Some(last) = last {
+            let facts = self.commit_facts(last.get());
+            if let Some(blocks) = self.writer.seal_all(last, facts)? {
+                self.board.sealed(blocks.count());
+            }
+        }
+        if let Some((_, hash)) = self.writer.view().head().base() {
+            self.writer.rewind(hash)?;
+        }
         Ok(())
     }
 

@@ -380,7 +380,7 @@ impl StatusBoard {
             status.await_tip(number);
             status.tip_error = None;
             if std::mem::take(&mut self.log().has_silence) {
-                info!(number, "the upstream tells its tip again");
+                info!(number, "the upstream reports its tip again");
             }
         });
     }

@@ -59,21 +59,21 @@ impl Merger<'_> {
     }
 }
 
-/// Merges every slot that is due, on the thread that has the writer. `begins` hears of each, with how
-/// many blocks it has.
-pub fn merge_pending(
+/// Merges the next slot that is due, on the thread that has the writer. `begins` hears of it.
+/// Returns whether there was one.
+pub fn merge_next(
     writer: &mut Writer,
     spec: &ChainSpec,
     threads: NonZeroUsize,
     progress: &dyn Progress,
     begins: &dyn Fn(BlockRange),
-) -> Result<(), ImportError> {
+) -> Result<bool, ImportError> {
+    let pending = writer.view().manifest().pending_merges();
+    let Some(target) = pending.first().copied() else { return Ok(false) };
+    begins(target.range);
     let drafting = writer.drafting();
-    for target in writer.view().manifest().pending_merges() {
-        begins(target.range);
-        let merger = Merger { drafting: &drafting, spec, threads, progress, stop: None };
-        let segment = merger.build(target)?;
-        writer.commit(vec![segment], CommitFacts::default())?;
-    }
-    Ok(())
+    let merger = Merger { drafting: &drafting, spec, threads, progress, stop: None };
+    let segment = merger.build(target)?;
+    writer.commit(vec![segment], CommitFacts::default())?;
+    Ok(true)
 }

@@ -92,7 +92,8 @@ impl Trust {
             }
             held.extend(anchors.operator().filter(|it| (it.number, it.hash) == (number, hash)));
         }
-        Ok(Self { runs, trusted: manifest.trusted(), points, anchors: held, lost, unproven })
+        let trusted = manifest.trusted().map_err(StoreError::from)?;
+        Ok(Self { runs, trusted, points, anchors: held, lost, unproven })
     }
 
     /// The hash of the block that the folder held under this number and lost, if this is another.

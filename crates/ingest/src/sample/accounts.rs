@@ -9,7 +9,7 @@
 //! belongs to slot `o % SLOT_COUNT`, so an account with `k` slots sends `k` transactions in each
 //! round through the table, and its nonces are 0, 1, 2... in chain order.
 
-use alloy_consensus::crypto::{SECP256K1N_HALF, secp256k1};
+use alloy_consensus::crypto::SECP256K1N_HALF;
 use alloy_primitives::{Address, B256, Keccak256, Signature, U256};
 
 use super::random::{SampleRandom, Stream, at, to_u64, to_usize};
@@ -33,7 +33,7 @@ impl SampleKey {
 
     /// Signs a hash. Deterministic (RFC 6979).
     pub(super) fn sign(&self, hash: B256) -> Signature {
-        secp256k1::sign_message(self.0, hash).unwrap_or_else(|_| unreachable!("not a key"))
+        chain::sign(self.0, hash).unwrap_or_else(|| unreachable!("not a key"))
     }
 
     /// The other valid signature of a hash, with s above half the order. Homestead (EIP-2) ruled
@@ -65,7 +65,9 @@ impl Account {
     pub(super) fn new(seed: u64, index: u64) -> Self {
         let key = SampleKey::derive(b"sample sender", &[seed, index]);
         // alloy names no function from a key to its address, but whoever signs shows it.
-        let address = secp256k1::recover_signer(&key.sign(B256::ZERO), B256::ZERO)
+        let address = key
+            .sign(B256::ZERO)
+            .recover_address_from_prehash(&B256::ZERO)
             .unwrap_or_else(|_| unreachable!("our own signature"));
         Self { key, address }
     }
@@ -165,7 +167,7 @@ mod tests {
         let (low, high) = (account.key.sign(hash), account.key.sign_high_s(hash));
         assert!(low.s() <= SECP256K1N_HALF && high.s() > SECP256K1N_HALF);
         for signature in [low, high] {
-            let signer = secp256k1::recover_signer_unchecked(&signature, hash).unwrap();
+            let signer = signature.recover_address_from_prehash(&hash).unwrap();
             assert_eq!(signer, account.address);
         }
     }

@@ -40,35 +40,44 @@ pub struct UpstreamUrl {
 
 /// Why a text is not the address of a node. The text is not repeated: it may hold a key.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("not the address of a node: {0}; write http, https, ws or wss, then ://HOST[:PORT][/PATH]")]
+#[error("not the address of a node: {0}")]
 pub struct AddressError(&'static str);
+
+const NO_URL: AddressError =
+    AddressError("invalid URL; write http, https, ws or wss, then ://HOST[:PORT][/PATH]");
+const NO_HOST: AddressError =
+    AddressError("no host; write http, https, ws or wss, then ://HOST[:PORT][/PATH]");
 
 impl FromStr for UpstreamUrl {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let uri: Uri = text.parse().map_err(|_| AddressError("it is no URL"))?;
+        // A host and a port alone can be read as a URI of another form.
+        if !text.contains("://") {
+            return Err(AddressError("no scheme; put http:// or ws:// in front"));
+        }
+        let uri: Uri = text.parse().map_err(|_| NO_URL)?;
         let (scheme, is_secure) = match uri.scheme_str() {
             Some("http") => (Scheme::Http, false),
             Some("https") => (Scheme::Http, true),
             Some("ws") => (Scheme::WebSocket, false),
             Some("wss") => (Scheme::WebSocket, true),
-            _ => return Err(AddressError("its scheme is another")),
+            _ => return Err(AddressError("unsupported scheme; use http, https, ws or wss")),
         };
-        let authority = uri.authority().ok_or(AddressError("it has no host"))?.clone();
+        let authority = uri.authority().ok_or(NO_HOST)?.clone();
         let (credentials, place) = match authority.as_str().rsplit_once('@') {
             Some((credentials, place)) => (Some(credentials), place),
             None => (None, authority.as_str()),
         };
         let host = authority.host();
         if host.is_empty() {
-            return Err(AddressError("it has no host"));
+            return Err(NO_HOST);
         }
         let authorization = credentials.map(basic).transpose()?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let shown = uri.scheme_str().unwrap_or_default();
         let plain = format!("{shown}://{place}{path}");
-        let plain = plain.parse().map_err(|_| AddressError("it is no URL"))?;
+        let plain = plain.parse().map_err(|_| NO_URL)?;
         Ok(Self {
             scheme,
             is_secure,

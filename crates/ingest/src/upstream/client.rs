@@ -3,7 +3,6 @@
 //! Knows: pace, tries and pauses, and what of the protocol this node does not speak.
 //! Never knows: other nodes, or what the answers are for.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +28,10 @@ use super::websocket::WebSocket;
 /// Bytes of the answer to a short question: a block without its transactions in full, and to spare.
 pub(super) const SHORT_BYTES_MAX: usize = 8 << 20;
 
+/// A faster way to ask that a node refused is tried again after this: behind one address there may be
+/// several nodes, or a newer one by then.
+const AVOIDED_FOR: Duration = Duration::from_mins(5);
+
 /// One node.
 #[derive(Debug)]
 pub struct Upstream {
@@ -36,11 +39,11 @@ pub struct Upstream {
     wire: Wire,
     pace: Pace,
     limits: AskLimits,
-    refuses_batches: AtomicBool,
+    batches: FastWay,
     /// Why it asked to be left alone, and until when it is.
     busy: Mutex<Option<(Instant, AskError)>>,
-    /// It does not know `eth_getBlockReceipts`.
-    pub(super) lacks_block_receipts: AtomicBool,
+    /// `eth_getBlockReceipts`.
+    pub(super) block_receipts: FastWay,
     /// Whether it has the tips that it tells.
     pub(super) tip_doubt: TipDoubt,
 }
@@ -63,9 +66,9 @@ impl Upstream {
             wire,
             pace: Pace::new(limits.concurrency_max),
             limits,
-            refuses_batches: AtomicBool::new(false),
+            batches: FastWay::default(),
             busy: Mutex::default(),
-            lacks_block_receipts: AtomicBool::new(false),
+            block_receipts: FastWay::default(),
             tip_doubt: TipDoubt::default(),
         })
     }
@@ -194,7 +197,7 @@ impl Upstream {
     /// The answers to questions that belong together: in one message, or one after the other, so that
     /// they go over one connection.
     pub(super) async fn ask_together(&self, calls: &[NodeCall]) -> Result<Vec<Answer>, AskError> {
-        if !self.refuses_batches.load(Ordering::Relaxed) {
+        if self.batches.is_open() {
             return self.ask_soon(calls).await;
         }
         let mut answers = Vec::with_capacity(calls.len());
@@ -213,7 +216,7 @@ impl Upstream {
         if calls.len() < 2 {
             return budget.take(self.send(queue, calls).await?);
         }
-        if !self.refuses_batches.load(Ordering::Relaxed) {
+        if self.batches.is_open() {
             match self.send(queue, calls).await {
                 // Half of it may be small enough.
                 Err(AskError::TooLarge { .. }) => {
@@ -221,7 +224,7 @@ impl Upstream {
                 }
                 Err(error) if is_batch_refusal(&error) => {
                     debug!(upstream = %self.name(), %error, "the node takes no batches");
-                    self.refuses_batches.store(true, Ordering::Relaxed);
+                    self.batches.refuse();
                 }
                 answered => return budget.take(answered?),
             }
@@ -301,6 +304,24 @@ impl Upstream {
             None => {}
         }
         answered
+    }
+}
+
+/// A way to ask with fewer messages, which some nodes refuse.
+#[derive(Debug, Default)]
+pub(super) struct FastWay(Mutex<Option<Instant>>);
+
+impl FastWay {
+    /// Whether it is to be tried.
+    pub(super) fn is_open(&self) -> bool {
+        let refused_at = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        refused_at.is_none_or(|time| time.elapsed() >= AVOIDED_FOR)
+    }
+
+    /// The node refused it. Returns whether that is the first time.
+    pub(super) fn refuse(&self) -> bool {
+        let mut refused_at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        refused_at.replace(Instant::now()).is_none()
     }
 }
 

@@ -5,7 +5,6 @@
 //! Never knows: whether the answers are true, or who asks for them.
 
 use std::fmt::Display;
-use std::sync::atomic::Ordering;
 
 use alloy_eips::eip7840::BlobParams;
 use alloy_primitives::B256;
@@ -289,7 +288,7 @@ impl Upstream {
 
     /// What is needed to rebuild some blocks, in their order.
     pub async fn fetch_blocks(&self, wanted: &[WantedBlock]) -> Result<Vec<NodeBlock>, FetchError> {
-        let has_block_receipts = !self.lacks_block_receipts.load(Ordering::Relaxed);
+        let has_block_receipts = self.block_receipts.is_open();
         let mut calls: Vec<NodeCall> = wanted.iter().map(WantedBlock::block_call).collect();
         if has_block_receipts {
             calls.extend(wanted.iter().map(WantedBlock::receipts_call));
@@ -325,11 +324,10 @@ impl Upstream {
         match listed {
             Some(Ok(list)) => return BlockReceipts::from_list(number, list),
             Some(Err(error)) if !error.is_unknown_method() => return Err(error.into()),
-            Some(Err(error)) => {
-                info!(upstream = self.name(), %error, "receipts are asked one by one");
-                self.lacks_block_receipts.store(true, Ordering::Relaxed);
+            Some(Err(error)) if self.block_receipts.refuse() => {
+                info!(upstream = self.name(), %error, "requesting receipts one by one");
             }
-            None => {}
+            Some(Err(_)) | None => {}
         }
         let hashes: TxHashesJson =
             parse("block", block).map_err(|fault| FetchError::Rebuild { number, fault })?;

@@ -25,13 +25,14 @@ use tracing::error;
 use super::address::UpstreamUrl;
 use super::ask_limits::AskLimits;
 use super::client::Upstream;
-use super::error::{AskError, FetchError};
+use super::error::{AbsentPart, AskError, FetchError};
 use super::fetch::NodeBlock;
 use super::identity::Identity;
 use super::wanted_block::WantedBlock;
 use crate::backoff::PauseRange;
 
 pub use claims::AgreedTip;
+pub(crate) use claims::{CLAIMS_MAX, CLAIMS_PER_STEP};
 pub use error::UpstreamsError;
 pub use member::{Member, MemberHealth, UpstreamStatus};
 pub use news::TipNews;
@@ -41,6 +42,10 @@ pub use news::TipNews;
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same of a node that failed the last time, while another is well.
 const CLAIM_TIMEOUT_FAILED: Duration = Duration::from_secs(2);
+
+/// For a block that a node lacks, at the most: another backend of the same address may have it. What is
+/// still absent then is pruned.
+const ABSENT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long nodes are left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,7 +236,8 @@ impl Upstreams {
     }
 
     /// Asks the nodes in their order until one answers. When all rest, waits for the first of them
-    /// until `patience` is over. A node that cannot give a block that is wanted is passed over.
+    /// until `patience` is over, and asks again for a block that none of them has. A node that cannot
+    /// give a block that is wanted is passed over.
     async fn ask_any<T>(
         &self,
         wanted: &[WantedBlock],
@@ -240,6 +246,8 @@ impl Upstreams {
         ask: impl AsyncFn(&Upstream) -> Result<T, FetchError>,
     ) -> Result<(MemberIndex, T), UpstreamsError> {
         let until = Instant::now().checked_add(patience);
+        let mut absent_until = None;
+        let mut round = 0_u32;
         loop {
             let mut refusals = Refusals::default();
             let order = self.order(subject);
@@ -265,17 +273,27 @@ impl Upstreams {
                     }
                 }
             }
-            if let Some(error) = refusals.into_error() {
-                return Err(error);
-            }
-            // A node that is passed over is not waited for: its time may be long over.
-            let rests =
-                asked.iter().filter_map(|member_index| self.rests_until(*member_index, subject));
-            let soonest = rests.filter(|time| *time > Instant::now()).min();
+            let may_come = refusals.may_come && subject == QuestionSubject::Blocks;
+            let (error, soonest, until) = match refusals.into_error() {
+                Some(error @ UpstreamsError::NotThere { .. }) if may_come => {
+                    let now = Instant::now();
+                    let again = now.checked_add(self.rest.failure_pause(round));
+                    let end = || now.checked_add(patience.min(ABSENT_PATIENCE));
+                    (error, again, *absent_until.get_or_insert_with(end))
+                }
+                Some(error) => return Err(error),
+                None => {
+                    // A node that is passed over is not waited for: its time may be long over.
+                    let rests = asked.iter().filter_map(|it| self.rests_until(*it, subject));
+                    let soonest = rests.filter(|time| *time > Instant::now()).min();
+                    (self.none_left_for(subject), soonest, until)
+                }
+            };
             match soonest.filter(|time| until.is_none_or(|until| *time <= until)) {
                 Some(time) => sleep_until(time).await,
-                None => return Err(self.none_left_for(subject)),
+                None => return Err(error),
             }
+            round = round.saturating_add(1);
         }
     }
 
@@ -352,7 +370,12 @@ impl Upstreams {
         let is_of_blocks = subject == QuestionSubject::Blocks;
         if let FetchError::NotThere { number, .. } | FetchError::Elsewhere { number } = error {
             refusals.missing.get_or_insert((*number, Vec::new())).1.push(said);
-            refusals.may_come = true;
+            let is_lasting =
+                matches!(error, FetchError::NotThere { part: AbsentPart::OmmerMethod, .. });
+            refusals.may_come |= !is_lasting;
+            if is_of_blocks && !is_lasting && !patience.is_zero() {
+                member.delayed_blocks(&error.to_string(), self.rest);
+            }
         } else if let FetchError::UnknownFork { number, .. } = error {
             let said = self.left_known_forks(member_index, error);
             refusals.unknown.get_or_insert((*number, said));
@@ -420,6 +443,7 @@ impl Upstreams {
         if !member.is_rested() {
             return false;
         }
+        member.forget_old_identity();
         if member.is_identified() {
             return true;
         }

@@ -229,10 +229,24 @@ impl MirrorServer {
             let range = line.strip_prefix("range: bytes=").and_then(|it| it.strip_suffix('-'));
             from = range.map(|from| from.parse().unwrap()).or(from);
         }
+        if first.starts_with("HEAD ") {
+            self.report_length(stream, path);
+            return None; // it is no wish for the file
+        }
         let mut wishes = self.wishes.lock().unwrap();
         let nth = wishes.iter().filter(|wish| wish.path == path).count();
         let wish = Wish { path, from, nth };
         wishes.push(wish.clone());
         Some(wish)
+    }
+
+    fn report_length(&self, mut stream: &TcpStream, path: String) -> Option<()> {
+        let found = fs::metadata(self.folder.join(&path)).ok()?.len();
+        let is_endless =
+            matches!((self.manner)(&Wish { path, from: None, nth: 0 }), Manner::Endless);
+        let length = if is_endless { u64::MAX / 2 } else { found };
+        let head =
+            format!("HTTP/1.1 200 X\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).ok()
     }
 }

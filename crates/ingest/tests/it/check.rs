@@ -188,7 +188,7 @@ fn blocks_from(first: u64, last: u64) -> BlockRange {
 }
 
 fn statuses(data: &DataFolder) -> Vec<(BlockRange, TrustStatus)> {
-    data.store().view().statuses()
+    data.store().view().statuses().unwrap()
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 
-use alloy_consensus::crypto::{SECP256K1N_HALF, secp256k1};
+use alloy_consensus::crypto::SECP256K1N_HALF;
 use alloy_consensus::{Eip658Value, Header, Transaction as _, TxType};
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_primitives::{Address, B256, U256, address, b256};
@@ -269,7 +269,8 @@ fn authorisations_are_signed_and_withdrawals_count_up() {
             let list = transaction.envelope.authorization_list().unwrap_or_default();
             for signed in list {
                 let signature = signed.signature().unwrap();
-                secp256k1::recover_signer(&signature, signed.signature_hash()).unwrap();
+                assert!(signature.s() <= SECP256K1N_HALF);
+                signature.recover_address_from_prehash(&signed.signature_hash()).unwrap();
             }
         }
     }

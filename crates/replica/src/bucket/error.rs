@@ -5,12 +5,17 @@
 
 use std::error::Error as StdError;
 use std::fmt::Write as _;
+use std::io;
 use std::time::Duration;
 
 use store::disk::DiskError;
 use thiserror::Error;
 
 use super::UPKEEP_FACTOR;
+
+/// Where clients ask the machine for credentials if nothing else has any: of Amazon, Google and Azure.
+const METADATA_PATHS: [&str; 4] =
+    ["/latest/api/token", "/latest/meta-data/", "/computeMetadata/", "/metadata/identity/"];
 
 /// Why a bucket did not do what it was asked.
 #[derive(Debug, Error)]
@@ -34,6 +39,10 @@ pub enum BucketError {
         reason: String,
         /// Whether it may do so another time.
         is_passing: bool,
+        /// Whether it lacks or refuses credentials.
+        is_denied: bool,
+        /// What the system says, if it is the cause.
+        system: Option<io::ErrorKind>,
     },
     /// The store did not answer in time.
     #[error("{place}: {operation}: no answer within {} s", timeout.as_secs_f64())]
@@ -138,14 +147,23 @@ impl BucketError {
             return Self::NotAFile { place, operation, kind };
         }
         let is_passing = matches!(cause, Cause::Generic { .. } | Cause::JoinError { .. });
-        Self::Failed { place, operation, reason: whole_cause(cause), is_passing }
+        let mut reason = whole_cause(cause);
+        let is_without_credentials = METADATA_PATHS.iter().any(|path| reason.contains(path));
+        if is_without_credentials {
+            reason = String::from(
+                "no credentials: neither the environment nor the metadata service of a cloud \
+                 machine has any",
+            );
+        }
+        let is_denied = is_without_credentials
+            || matches!(cause, Cause::Unauthenticated { .. } | Cause::PermissionDenied { .. });
+        Self::Failed { place, operation, reason, is_passing, is_denied, system: system_kind(cause) }
     }
 
-    /// What is wrong, for whoever names the object.
+    /// The bucket, and the object if there is one.
     #[must_use]
-    pub(crate) fn reason(&self) -> String {
-        let said = self.to_string();
-        let place = match self {
+    pub fn place(&self) -> &str {
+        match self {
             Self::Url { url, .. } => url,
             Self::Failed { place, .. }
             | Self::TimedOut { place, .. }
@@ -157,8 +175,26 @@ impl BucketError {
             | Self::TooLarge { place, .. }
             | Self::TooMany { place, .. }
             | Self::ReadOnly { place } => place,
-        };
-        let reason = said.strip_prefix(place.as_str()).and_then(|rest| rest.strip_prefix(": "));
+        }
+    }
+
+    /// What the system says, if it is the cause.
+    #[must_use]
+    pub fn system_kind(&self) -> Option<io::ErrorKind> {
+        if let Self::Failed { system, .. } = self { *system } else { None }
+    }
+
+    /// Whether the store lacks or refuses credentials.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Failed { is_denied: true, .. })
+    }
+
+    /// What is wrong, for whoever names the object.
+    #[must_use]
+    pub(crate) fn reason(&self) -> String {
+        let said = self.to_string();
+        let reason = said.strip_prefix(self.place()).and_then(|rest| rest.strip_prefix(": "));
         reason.unwrap_or(&said).to_owned()
     }
 
@@ -194,6 +230,13 @@ impl BucketError {
     }
 }
 
+/// What the system says, wherever it stands among the causes.
+fn system_kind(cause: &(dyn StdError + 'static)) -> Option<io::ErrorKind> {
+    let of_system = cause.downcast_ref().map(io::Error::kind);
+    let of_disk = || cause.downcast_ref().and_then(DiskError::system_kind);
+    of_system.or_else(of_disk).or_else(|| system_kind(cause.source()?))
+}
+
 /// What a bucket in a folder refused to open.
 fn irregular_kind(cause: &object_store::Error) -> Option<&'static str> {
     let object_store::Error::NotSupported { source } = cause else { return None };
@@ -214,4 +257,28 @@ pub(crate) fn whole_cause(error: &dyn StdError) -> String {
         next = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use store::disk::Operation;
+
+    use super::*;
+
+    #[test]
+    fn what_the_system_says_is_found_among_the_causes() {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let of_disk = DiskError::Failed {
+            place: "blocks".to_owned(),
+            operation: Operation::Write,
+            cause: full(),
+        };
+        let sources: [Box<dyn StdError + Send + Sync>; 2] = [full().into(), of_disk.into()];
+        for source in sources {
+            let cause = object_store::Error::Generic { store: "folder", source };
+            let error = BucketError::from_store("file:///b: a".to_owned(), "put", &cause);
+            assert_eq!(error.system_kind(), Some(io::ErrorKind::StorageFull));
+            assert!(!error.is_denied());
+        }
+    }
 }

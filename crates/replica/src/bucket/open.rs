@@ -14,7 +14,7 @@ use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::memory::InMemory;
 use object_store::{BackoffConfig, ClientConfigKey, ObjectStore, ObjectStoreScheme, RetryConfig};
-use url::{Position, Url};
+use url::{ParseError, Position, Url};
 
 use super::error::whole_cause;
 use super::folder_store::FolderStore;
@@ -30,7 +30,10 @@ impl Bucket {
     pub fn open(url: &str, settings: BucketSettings) -> Result<Self, BucketError> {
         let shown = || shown_url(url);
         let refused = |reason: String| BucketError::Url { url: shown(), reason };
-        let parsed = Url::parse(url).map_err(|error| refused(error.to_string()))?;
+        let parsed = Url::parse(url).map_err(|error| {
+            let is_path = error == ParseError::RelativeUrlWithoutBase;
+            refused(if is_path { no_scheme(&shown()) } else { error.to_string() })
+        })?;
         let (scheme, prefix) = ObjectStoreScheme::parse(&parsed)
             .map_err(|error| refused(refusal_of(&parsed, &error)))?;
         // Libraries put the whole address into their errors. In those of Azure a container is before the @.
@@ -59,6 +62,13 @@ impl Bucket {
     }
 }
 
+/// What is said of a text without a scheme, which is most often a path.
+fn no_scheme(shown: &str) -> String {
+    let folder = std::path::absolute(shown).ok().and_then(|path| Url::from_file_path(path).ok());
+    let folder = folder.map_or_else(|| "file:///folder".to_owned(), |url| url.to_string());
+    format!("not a URL; write {folder} for a folder of this machine")
+}
+
 /// Why a URL is not that of a bucket.
 fn refusal_of(url: &Url, error: &dyn StdError) -> String {
     let scheme = url.scheme();
@@ -75,7 +85,7 @@ fn refusal_of(url: &Url, error: &dyn StdError) -> String {
             whole_cause(error)
         }
         _ => format!(
-            "{scheme} is not the scheme of a bucket; write s3, gs, az, file or, of a web server, https"
+            "scheme {scheme} is not supported; use https://, http://, file://, s3://, gs:// or az://"
         ),
     }
 }
@@ -183,10 +193,11 @@ mod tests {
             assert!(!format!("{bucket:?}").contains("secret"));
         }
         for (url, said) in [
-            ("ftp://host/a", "ftp is not the scheme of a bucket"),
+            ("ftp://host/a", "scheme ftp is not supported; use https://"),
             ("https://me:secret@mirror.example/eth", "passwords are not taken from a URL"),
             ("https://me@mirror.example/eth", "passwords are not taken from a URL"),
-            ("history", "relative URL without a base"),
+            ("/srv/history", "write file:///srv/history for a folder"),
+            ("history?key=secret", "/history for a folder"),
             ("s3://", "no bucket is named: write s3://bucket/prefix"),
             ("file:", "no folder is named"),
             ("file://", "no folder is named"),

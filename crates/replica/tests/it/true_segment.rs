@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use alloy_consensus::crypto::secp256k1::sign_message;
 use alloy_consensus::{
     Eip658Value, EthereumTxEnvelope, Header, Receipt as Fields, SignableTransaction, TxEip2930,
     TxEip4844, TxLegacy, TxType,
@@ -170,7 +169,7 @@ fn signed<T: SignableTransaction<Signature>>(tx: T) -> Bytes
 where
     EthereumTxEnvelope<TxEip4844>: From<alloy_consensus::Signed<T>>,
 {
-    let signature = sign_message(B256::repeat_byte(7), tx.signature_hash()).unwrap();
+    let signature = chain::sign(B256::repeat_byte(7), tx.signature_hash()).unwrap();
     EthereumTxEnvelope::<TxEip4844>::from(tx.into_signed(signature)).encoded_2718().into()
 }
 

@@ -3,12 +3,14 @@
 //! Knows: that a caller is limited as its key and as its address, and how weight is counted.
 //! Never knows: how it was let in.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use tokio::time::Instant;
 use tracing::debug;
 
+use super::key_hash::KeyHash;
 use super::rates::{RateLimits, Rates};
+use crate::address_group::AddressGroup;
 use crate::method_pattern::MethodPattern;
 use crate::refusal::ExceededRate;
 
@@ -30,15 +32,7 @@ pub(crate) struct Grant {
 
 impl Grant {
     pub(super) fn new(name: String, methods: Option<Vec<MethodPattern>>, rates: Rates) -> Self {
-        Self::with_limits(name, methods, Arc::new(RateLimits::new(rates)))
-    }
-
-    pub(super) fn with_limits(
-        name: String,
-        methods: Option<Vec<MethodPattern>>,
-        limits: Arc<RateLimits>,
-    ) -> Self {
-        Self { name, methods, limits }
+        Self { name, methods, limits: Arc::new(RateLimits::new(rates)) }
     }
 
     #[cfg(test)]
@@ -62,30 +56,47 @@ impl Grant {
     }
 }
 
+/// The client that a request counts for where clients share something: its key, or else its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ClientId {
+    Key(KeyHash),
+    Address(AddressGroup),
+}
+
+impl ClientId {
+    pub(crate) fn at(address: IpAddr) -> Self {
+        Self::Address(AddressGroup::of(address))
+    }
+}
+
+/// For requests that come over no network.
+impl Default for ClientId {
+    fn default() -> Self {
+        Self::at(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+    }
+}
+
 /// Whoever asks.
 #[derive(Debug)]
 pub(crate) struct Caller {
+    id: ClientId,
     /// None where no key is needed.
     grant: Option<Arc<Grant>>,
     /// None where addresses are not limited.
     address: Option<Arc<RateLimits>>,
-    /// When it is not let in any more, for one that is let in for a time.
-    until: Option<Instant>,
 }
 
 impl Caller {
-    pub(super) fn new(grant: Option<Arc<Grant>>, address: Option<Arc<RateLimits>>) -> Self {
-        Self { grant, address, until: None }
+    pub(super) fn new(
+        id: ClientId,
+        grant: Option<Arc<Grant>>,
+        address: Option<Arc<RateLimits>>,
+    ) -> Self {
+        Self { id, grant, address }
     }
 
-    /// The same until a time.
-    pub(super) fn until(self, until: Option<Instant>) -> Self {
-        Self { until, ..self }
-    }
-
-    /// Whether its time is over.
-    pub(super) fn is_expired(&self) -> bool {
-        self.until.is_some_and(|until| until <= Instant::now())
+    pub(super) fn id(&self) -> ClientId {
+        self.id
     }
 
     /// Whether it may ask this method.
@@ -93,8 +104,8 @@ impl Caller {
         self.grant.as_ref().is_none_or(|grant| grant.allows(method))
     }
 
-    /// Counts so many calls before they are answered, or refuses them. A refusal costs nothing, whichever
-    /// limit it is by.
+    /// Counts calls before they are answered, each with a unit of weight, or refuses them. A refusal costs
+    /// nothing, whichever limit it is by.
     pub(crate) fn take(&self, calls: usize) -> Result<(), ExceededRate> {
         let calls = u32::try_from(calls).unwrap_or(u32::MAX);
         if let Some(limits) = &self.address {
@@ -103,7 +114,6 @@ impl Caller {
         let Some(grant) = &self.grant else { return Ok(()) };
         grant.limits.take(calls, KEY).inspect_err(|exceeded| {
             self.address.iter().for_each(|limits| limits.give_back(calls));
-            // A subject of a token may have any letters.
             debug!(key = ?grant.name, %exceeded, "refused");
         })
     }
@@ -114,11 +124,16 @@ impl Caller {
         self.grant.as_ref().map_or(Ok(()), |grant| grant.limits.check(KEY))
     }
 
-    /// Adds what so many calls weighed, once they are answered with so many bytes. A unit was taken
-    /// before.
-    pub(crate) fn charge_answer(&self, calls: usize, bytes: usize) {
-        let units = calls.saturating_sub(1).saturating_add(bytes.div_ceil(UNIT_BYTES));
-        self.charge(u64::try_from(units).unwrap_or(u64::MAX));
+    /// Calls of a batch that is answered: a caller cannot pay for more at once.
+    pub(crate) fn calls_max(&self) -> usize {
+        let limits = self.address.iter().chain(self.grant.as_ref().map(|grant| &grant.limits));
+        let calls = limits.map(|limits| limits.calls_max()).min().unwrap_or(u32::MAX);
+        usize::try_from(calls).unwrap_or(usize::MAX)
+    }
+
+    /// Adds the weight of an answer. The units of its calls were taken before.
+    pub(crate) fn charge_answer(&self, bytes: usize) {
+        self.charge(u64::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u64::MAX));
     }
 
     /// Adds weight.
@@ -137,17 +152,17 @@ mod tests {
 
     use super::*;
 
-    fn limits(calls: u32) -> Arc<RateLimits> {
-        Arc::new(RateLimits::new(Rates { calls: NonZeroU32::new(calls), weight: None }))
+    fn per_second(calls: u32) -> Rates {
+        Rates { calls: NonZeroU32::new(calls), weight: None }
     }
 
     /// Whoever asked again and again with a key in debt locked out all others of its address.
     #[tokio::test(start_paused = true)]
     async fn who_is_refused_as_a_key_has_taken_nothing_of_its_address() {
-        let address = limits(10);
+        let address = Arc::new(RateLimits::new(per_second(10)));
         let with_key = |calls| {
-            let grant = Grant::with_limits(String::new(), None, limits(calls));
-            Caller::new(Some(Arc::new(grant)), Some(Arc::clone(&address)))
+            let grant = Grant::new(String::new(), None, per_second(calls));
+            Caller::new(ClientId::default(), Some(Arc::new(grant)), Some(Arc::clone(&address)))
         };
         let (slow, fast) = (with_key(1), with_key(100));
         slow.take(1).unwrap();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tracing::debug;
 
-use super::{Caller, CallerHead, Denial, KeyHash, SharedAdmission, SocketCaller};
+use super::{Caller, CallerHead, ClientId, Denial, KeyHash, SharedAdmission, SocketCaller};
 
 /// The last caller of a connection.
 #[derive(Debug)]
@@ -25,15 +25,9 @@ struct LastCaller {
     generation: u64,
     /// The head that it was read from, where heads are numbered.
     head_number: Option<u64>,
-    secret: Option<KeyHash>,
+    key: Option<KeyHash>,
     client: IpAddr,
     caller: Option<Arc<Caller>>,
-}
-
-impl LastCaller {
-    fn is_expired(&self) -> bool {
-        self.caller.as_ref().is_some_and(|caller| caller.is_expired())
-    }
 }
 
 impl ConnectionCaller {
@@ -44,6 +38,11 @@ impl ConnectionCaller {
     /// The caller of the last request; none if everybody is let in.
     pub(crate) fn last(&self) -> Option<&Arc<Caller>> {
         self.last.as_ref()?.caller.as_ref()
+    }
+
+    /// The client of the last request.
+    pub(crate) fn client(&self) -> ClientId {
+        self.last().map_or_else(|| ClientId::at(self.peer), |caller| caller.id())
     }
 
     /// The caller of the last request, which was a handshake with this head.
@@ -65,8 +64,7 @@ impl ConnectionCaller {
             return true;
         };
         let is_same = |last: &LastCaller| {
-            let is_known = last.generation == generation && last.head_number == Some(head_number);
-            is_known && !last.is_expired()
+            last.generation == generation && last.head_number == Some(head_number)
         };
         self.last.as_deref().is_some_and(is_same)
     }
@@ -106,17 +104,16 @@ impl ConnectionCaller {
             self.last = None;
             return Ok(());
         };
-        let (sent, client) = (head.secret(), rules.client_address(self.peer, head));
-        let secret = sent.map(|secret| secret.hash);
+        let (key, client) = (head.key(), rules.client_address(self.peer, head));
         let is_same = |last: &LastCaller| {
-            last.generation == generation && last.secret == secret && last.client == client
+            last.generation == generation && last.key == key && last.client == client
         };
-        if self.last.as_deref().is_some_and(|last| is_same(last) && !last.is_expired()) {
+        if self.last.as_deref().is_some_and(is_same) {
             return Ok(());
         }
         self.last = None;
-        let caller = rules.admit(sent, client)?;
-        let last = LastCaller { generation, head_number: None, secret, client, caller };
+        let caller = rules.admit(key, client)?;
+        let last = LastCaller { generation, head_number: None, key, client, caller };
         self.last = Some(Box::new(last));
         Ok(())
     }

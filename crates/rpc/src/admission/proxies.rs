@@ -57,6 +57,10 @@ impl TrustedProxies {
         Self(networks.into_iter().map(|ProxyNetwork(network)| network).collect())
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn has(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(&address))
     }

@@ -1,18 +1,13 @@
 //! Rates: how many calls and how much weight a second, for one key or one address.
 //!
-//! Knows: that a caller may use up a second's worth at once, and that what it used beyond that is a debt
-//! which time pays.
+//! Knows: that a caller may use up a second's worth at once, and that weight beyond that is a debt which
+//! time pays.
 //! Never knows: whose limits they are.
 
-use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use governor::clock::Clock;
-use governor::nanos::Nanos;
-use governor::state::{NotKeyed, StateStore};
-use governor::{Quota, RateLimiter};
 use tokio::time::Instant;
 
 use crate::refusal::ExceededRate;
@@ -56,14 +51,19 @@ impl RateLimits {
         self.rates
     }
 
-    /// Takes so many calls, and the first unit of their weight, or nothing. Calls beyond a second's
-    /// worth are a debt, or a batch of them could never be asked.
+    /// Calls that can be taken at once: a second's worth, for each weighs a unit.
+    pub(crate) fn calls_max(&self) -> u32 {
+        let rates = [self.rates.calls, self.rates.weight].into_iter().flatten();
+        rates.map(NonZeroU32::get).min().unwrap_or(u32::MAX)
+    }
+
+    /// Takes calls, each with a unit of weight, or nothing.
     pub(crate) fn take(&self, calls: u32, whose: &'static str) -> Result<(), ExceededRate> {
         if let Some(bucket) = &self.calls {
             bucket.take(calls).map_err(|wait| bucket.exceeded("calls", whose, wait))?;
         }
         if let Some(bucket) = &self.weight {
-            bucket.take(1).map_err(|wait| {
+            bucket.take(calls).map_err(|wait| {
                 self.calls.iter().for_each(|calls_bucket| calls_bucket.give_back(calls));
                 bucket.exceeded("units of weight", whose, wait)
             })?;
@@ -71,11 +71,9 @@ impl RateLimits {
         Ok(())
     }
 
-    /// Gives back what was taken for so many calls, which another limit refuses: a refusal costs
-    /// nothing.
+    /// Gives back what was taken for calls that another limit refuses: a refusal costs nothing.
     pub(crate) fn give_back(&self, calls: u32) {
-        self.calls.iter().for_each(|bucket| bucket.give_back(calls));
-        self.weight.iter().for_each(|bucket| bucket.give_back(1));
+        [&self.calls, &self.weight].into_iter().flatten().for_each(|it| it.give_back(calls));
     }
 
     /// Whether a call would be taken. None is.
@@ -104,125 +102,82 @@ impl RateLimits {
     }
 }
 
-/// One limit. governor decides by GCRA; the time until which its tokens are used up is held here, for
-/// governor lets nobody use more than there is, and a debt is more.
+/// One limit, by the generic cell rate algorithm (GCRA): when all tokens will be back says how many
+/// there are now.
 #[derive(Debug)]
 struct TokenBucket {
     per_second: NonZeroU32,
-    /// In which one token comes back.
+    /// Nanoseconds in which one token comes back.
     interval: u64,
-    limiter: RateLimiter<NotKeyed, UsedUntil, BucketClock>,
-    used_until: UsedUntil,
-    clock: BucketClock,
+    begun: Instant,
+    /// When all tokens are back, in nanoseconds since the beginning.
+    full_at: AtomicU64,
 }
 
 impl TokenBucket {
     fn new(per_second: NonZeroU32) -> Self {
-        let quota = Quota::per_second(per_second);
-        let interval = quota.replenish_interval().as_nanos();
-        let (used_until, clock) = (UsedUntil::default(), BucketClock { begun: Instant::now() });
-        Self {
-            per_second,
-            interval: u64::try_from(interval).unwrap_or(u64::MAX).max(1),
-            limiter: RateLimiter::new(quota, used_until.clone(), clock),
-            used_until,
-            clock,
-        }
+        let interval = (1_000_000_000_u64 / NonZeroU64::from(per_second)).max(1);
+        Self { per_second, interval, begun: Instant::now(), full_at: AtomicU64::new(0) }
     }
 
-    /// Takes tokens, or tells how long to wait.
+    /// Takes tokens, or returns how long to wait for them.
     fn take(&self, count: u32) -> Result<(), Duration> {
-        let Some(at_once) = NonZeroU32::new(count.min(self.per_second.get())) else {
-            return Ok(());
+        let now = nanos(self.begun.elapsed());
+        let taken = |full_at| {
+            let is_there = self.wait_nanos(full_at, count, now) == 0;
+            is_there.then(|| self.full_after(full_at, count.into(), now))
         };
-        match self.limiter.check_n(at_once) {
-            Ok(Ok(())) => {}
-            Ok(Err(until)) => return Err(until.wait_time_from(self.clock.now())),
-            // It is never more than a second's worth.
-            Err(_) => return Err(Duration::ZERO),
-        }
-        self.charge(count.saturating_sub(at_once.get()).into());
-        Ok(())
+        let before = self.full_at.fetch_update(Ordering::AcqRel, Ordering::Acquire, taken);
+        let wait = |full_at| Duration::from_nanos(self.wait_nanos(full_at, count, now));
+        before.map(drop).map_err(wait)
     }
 
-    /// Undoes a take of so many tokens. A debt that was cut to the longest one began with a full bucket,
-    /// and a full one is what it becomes again.
+    /// Undoes a take of this many tokens.
     fn give_back(&self, count: u32) {
         let nanos = u64::from(count).saturating_mul(self.interval);
-        let used = |until: u64| Some(until.saturating_sub(nanos));
-        let _ = self.used_until.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, used);
+        let back = |full_at: u64| Some(full_at.saturating_sub(nanos));
+        let _ = self.full_at.fetch_update(Ordering::AcqRel, Ordering::Acquire, back);
     }
 
     /// Uses tokens whether they are there or not.
     fn charge(&self, count: u64) {
-        if count == 0 {
-            return;
-        }
-        let now = self.clock.now().as_u64();
-        let longest = u64::try_from(DEBT_MAX.as_nanos()).unwrap_or(u64::MAX);
-        let used = |until: u64| {
-            let until = until.max(now).saturating_add(count.saturating_mul(self.interval));
-            Some(until.min(now.saturating_add(longest)))
-        };
-        let _ = self.used_until.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, used);
+        let now = nanos(self.begun.elapsed());
+        let used = |full_at| Some(self.full_after(full_at, count, now));
+        let _ = self.full_at.fetch_update(Ordering::AcqRel, Ordering::Acquire, used);
     }
 
     /// How long to wait for one token; none if it is there.
     fn wait(&self) -> Option<Duration> {
-        let burst = u64::from(self.per_second.get()).saturating_sub(1);
-        let used_until = self.used_until.0.load(Ordering::Acquire);
-        let free_from = used_until.saturating_sub(burst.saturating_mul(self.interval));
-        let now = self.clock.now().as_u64();
-        (free_from > now).then(|| Duration::from_nanos(free_from.saturating_sub(now)))
+        let full_at = self.full_at.load(Ordering::Acquire);
+        let wait = self.wait_nanos(full_at, 1, nanos(self.begun.elapsed()));
+        (wait > 0).then(|| Duration::from_nanos(wait))
     }
 
-    /// How a client is told.
+    fn wait_nanos(&self, full_at: u64, count: u32, now: u64) -> u64 {
+        let others = u64::from(self.per_second.get().saturating_sub(count));
+        full_at.saturating_sub(others.saturating_mul(self.interval)).saturating_sub(now)
+    }
+
+    /// When all tokens are back once more of them are used; a debt is cut to the longest.
+    fn full_after(&self, full_at: u64, count: u64, now: u64) -> u64 {
+        let used = full_at.max(now).saturating_add(count.saturating_mul(self.interval));
+        used.min(now.saturating_add(nanos(DEBT_MAX)))
+    }
+
+    /// The refusal for a client.
     fn exceeded(&self, unit: &'static str, whose: &'static str, wait: Duration) -> ExceededRate {
-        // The next whole second: whoever comes a moment too early is refused again.
+        // The next whole second: a client that comes a moment too early is refused again.
         let seconds = wait.as_secs().saturating_add(1);
         ExceededRate { per_second: self.per_second.get(), unit, whose, seconds }
     }
 
     fn is_full(&self) -> bool {
-        self.used_until.0.load(Ordering::Acquire) <= self.clock.now().as_u64()
+        self.full_at.load(Ordering::Acquire) <= nanos(self.begun.elapsed())
     }
 }
 
-/// Nanoseconds of the bucket's clock; GCRA's theoretical arrival time.
-#[derive(Clone, Debug, Default)]
-struct UsedUntil(Arc<AtomicU64>);
-
-impl StateStore for UsedUntil {
-    type Key = NotKeyed;
-
-    fn measure_and_replace<T, F, E>(&self, _key: &NotKeyed, decide: F) -> Result<T, E>
-    where
-        F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
-    {
-        let mut before = self.0.load(Ordering::Acquire);
-        loop {
-            let (outcome, after) = decide(Some(before).filter(|it| *it > 0).map(Nanos::from))?;
-            let after = after.as_u64();
-            match self.0.compare_exchange_weak(before, after, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Ok(outcome),
-                Err(found) => before = found,
-            }
-        }
-    }
-}
-
-/// The time since a bucket was made. Tests can stop it.
-#[derive(Clone, Copy, Debug)]
-struct BucketClock {
-    begun: Instant,
-}
-
-impl Clock for BucketClock {
-    type Instant = Nanos;
-
-    fn now(&self) -> Nanos {
-        Nanos::from(u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -254,17 +209,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_batch_beyond_a_second_s_worth_is_taken_when_nothing_is_used_and_paid_by_time() {
-        let limits = limits(10, 0);
-        limits.take(100, "it").unwrap();
-        let exceeded = ExceededRate { per_second: 10, unit: "calls", whose: "it", seconds: 10 };
-        assert_eq!(limits.take(1, "it"), Err(exceeded));
-        // A refused call costs nothing.
-        advance(Duration::from_secs(9)).await;
+    async fn calls_of_a_batch_are_taken_together_or_not_at_all() {
+        let limits = limits(10, 20);
+        assert_eq!(limits.calls_max(), 10);
+        limits.take(7, "it").unwrap();
+        let exceeded = ExceededRate { per_second: 10, unit: "calls", whose: "it", seconds: 1 };
+        assert_eq!(limits.take(4, "it"), Err(exceeded));
+        limits.take(3, "it").unwrap();
+        // Seven come back, and a refused call costs nothing.
+        advance(Duration::from_millis(701)).await;
+        assert_eq!(limits.take(8, "it"), Err(exceeded));
+        limits.take(7, "it").unwrap();
         assert!(limits.take(1, "it").is_err());
-        advance(Duration::from_millis(101)).await;
-        limits.take(1, "it").unwrap();
-        assert!(limits.take(100, "it").is_err());
     }
 
     #[tokio::test(start_paused = true)]
@@ -287,13 +243,13 @@ mod tests {
     /// The calls of a request that was refused for its weight were taken, and those of the next as well.
     #[tokio::test(start_paused = true)]
     async fn who_is_refused_by_one_limit_has_taken_nothing_of_the_other() {
-        let limits = limits(10, 1);
-        limits.charge(1);
-        for calls in [1, 5, 100, u32::MAX] {
+        let limits = limits(10, 10);
+        limits.charge(10);
+        for calls in [1, 5, 10] {
             assert_eq!(limits.take(calls, "it").unwrap_err().unit, "units of weight");
         }
         advance(Duration::from_millis(1001)).await;
-        // All ten are there: a batch of ten and its unit are taken at once.
+        // All ten are there.
         limits.take(10, "it").unwrap();
         assert_eq!(limits.take(1, "it").unwrap_err().unit, "calls");
     }
@@ -321,7 +277,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn threads_together_take_no_more_than_there_is() {
         let limits = limits(500, 0);
-        let begun = limits.calls.as_ref().unwrap().clock.begun;
+        let begun = limits.calls.as_ref().unwrap().begun;
         let sum: usize = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| taken(&limits))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()

@@ -9,8 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
 
-use super::credentials::Secret;
-use super::{Admission, AdmissionError, Caller, CallerHead, Denial};
+use super::{Admission, AdmissionError, Caller, CallerHead, Denial, KeyHash};
 
 /// The number of rules that let everybody in.
 const OPEN: u64 = 0;
@@ -46,30 +45,24 @@ impl SharedAdmission {
         Some(self.generation.load(Ordering::Acquire)).filter(|it| *it != OPEN)
     }
 
-    /// Lets a caller in.
+    /// Admits a caller by the hash of its key.
     pub(super) fn admit(
         &self,
-        secret: Option<Secret<'_>>,
+        key: Option<KeyHash>,
         client: IpAddr,
     ) -> Result<Option<Arc<Caller>>, Denial> {
         let current = self.current.load();
-        current.as_ref().map(|admission| admission.admit(secret, client)).transpose()
+        current.as_ref().map(|admission| admission.admit(key, client)).transpose()
     }
 
-    /// Lets a caller in that was let in before, however much its address has asked since: what it asks is
-    /// refused then, and not itself.
-    pub(super) fn admit_again(
-        &self,
-        secret: Option<Secret<'_>>,
-        client: IpAddr,
-    ) -> Result<Option<Arc<Caller>>, Denial> {
-        let current = self.current.load();
-        current.as_ref().map(|admission| admission.identify(secret, client)).transpose()
-    }
-
-    /// Whether only callers with a key or a token are let in.
+    /// Whether only callers with a key are admitted.
     pub(crate) fn needs_key(&self) -> bool {
         self.current.load().as_ref().is_some_and(|admission| admission.needs_key())
+    }
+
+    /// Whether there is a key that lets a caller in.
+    pub(crate) fn knows_key(&self) -> bool {
+        self.current.load().as_ref().is_some_and(|admission| admission.knows_key())
     }
 
     /// Counts a request that was not let in; tells why it is refused.
@@ -92,7 +85,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
-    use crate::admission::{AdmissionSettings, ApiKey, KeyHash, KeyRequirement, Rates};
+    use crate::admission::{AdmissionSettings, ApiKey, KeyRequirement, Rates};
 
     const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
@@ -110,7 +103,7 @@ mod tests {
 
     /// Whether a call is let in and counted.
     fn is_taken(shared: &SharedAdmission) -> bool {
-        let caller = shared.admit(Some(Secret::new("a")), CLIENT).unwrap().unwrap();
+        let caller = shared.admit(Some(KeyHash::of("a")), CLIENT).unwrap().unwrap();
         caller.take(1).is_ok()
     }
 
@@ -133,7 +126,7 @@ mod tests {
     async fn who_is_not_let_in_counts_for_its_address_only() {
         let shared = SharedAdmission::default();
         shared.replace(rules(0, 1)).unwrap();
-        let wrong = || shared.admit(Some(Secret::new("b")), CLIENT).unwrap_err();
+        let wrong = || shared.admit(Some(KeyHash::of("b")), CLIENT).unwrap_err();
         assert_eq!(shared.count_denied(wrong(), CLIENT), Denial::UnknownKey);
         assert!(matches!(shared.count_denied(wrong(), CLIENT), Denial::RateLimited(_)));
         assert!(!is_taken(&shared));
@@ -146,7 +139,7 @@ mod tests {
             Admission::new(AdmissionSettings { key_requirement, ..AdmissionSettings::default() })
         };
         let shared = SharedAdmission::default();
-        let ask = |secret: Option<&str>| shared.admit(secret.map(Secret::new), CLIENT).err();
+        let ask = |key: Option<&str>| shared.admit(key.map(KeyHash::of), CLIENT).err();
         // One that never had keys may go on without.
         shared.replace(without_keys(KeyRequirement::IfAnyKnown)).unwrap();
         shared.replace(without_keys(KeyRequirement::IfAnyKnown)).unwrap();
@@ -172,7 +165,7 @@ mod tests {
         assert!(shared.generation().is_some() && is_taken(&shared) && !is_taken(&shared));
         let anybody = shared.admit(None, CLIENT).unwrap().unwrap();
         assert!((0..10).all(|_| anybody.take(1).is_ok()));
-        let wrong = shared.admit(Some(Secret::new("b")), CLIENT);
+        let wrong = shared.admit(Some(KeyHash::of("b")), CLIENT);
         assert_eq!(wrong.unwrap_err(), Denial::UnknownKey);
     }
 }

@@ -3,7 +3,8 @@
 //! Knows: which parts of a block each method reads.
 //! Never knows: how a block is found; that is the parent's.
 
-use store::{BlockExtras, RowParts, StoredHeader};
+use chain::decode_header;
+use store::{BlockExtras, Reader, RowParts, StoredHeader};
 
 use super::{Answering, CallFailure, CallResult, Context, null, put_or_null};
 use crate::cache::{CacheKey, CacheSubject};
@@ -13,6 +14,7 @@ use crate::json::block::{
 use crate::json::{put_data, put_quantity};
 use crate::params::BlockRef;
 use crate::raw;
+use crate::refusal::Refusal;
 use crate::reply::CachedResult;
 
 impl Context<'_> {
@@ -75,6 +77,49 @@ impl Context<'_> {
             Ok(())
         })
         .await
+    }
+
+    pub(super) async fn block_access_list(
+        &self,
+        on: &mut Answering<'_>,
+        block: BlockRef,
+    ) -> CallResult {
+        match self.find_access_list(on.reader, block).await? {
+            Some(refusal) => Err(refusal.into()),
+            None => null(on.out),
+        }
+    }
+
+    pub(super) async fn raw_block_access_list(
+        &self,
+        on: &mut Answering<'_>,
+        block: BlockRef,
+    ) -> CallResult {
+        let found = self.find_access_list(on.reader, block).await?;
+        let unknown = || Refusal::ResourceNotFound { reason: "unknown block".to_owned() };
+        Err(found.unwrap_or_else(unknown).into())
+    }
+
+    /// Why the access list of a block has no answer here; `None` if there is no such block. No list is
+    /// stored, so a node that may be asked has the answer to all of it.
+    async fn find_access_list(
+        &self,
+        reader: &mut Reader,
+        block: BlockRef,
+    ) -> Result<Option<Refusal>, CallFailure> {
+        if self.node.is_some() {
+            return Err(CallFailure::AskNode);
+        }
+        let Some(number) = self.requested(reader, block).await?.found()? else { return Ok(None) };
+        let stored = self.view.read_header(reader, number).await?.ok_or(CallFailure::NotABlock)?;
+        let header = decode_header(&stored.rlp).map_err(|_| CallFailure::NotABlock)?;
+        let number = number.get();
+        Ok(Some(match header.block_access_list_hash {
+            Some(_) => Refusal::AccessListNotHeld { number },
+            None => Refusal::ResourceNotFound {
+                reason: format!("block {number} predates Amsterdam and has no access list"),
+            },
+        }))
     }
 
     pub(super) async fn transaction_count(

@@ -6,24 +6,41 @@
 use std::borrow::Cow;
 
 use chain::BlockRange;
-use store::{BlockId, View};
+use store::{BlockId, BloomQuery, LogQuery, View};
 use tokio::time::Instant;
 
 use super::{Answering, CallFailure, CallResult, Context};
 use crate::budget::ByteLease;
 use crate::heads::ChainCursor;
 use crate::json::{put_data, put_text};
-use crate::kept_filter::ChainFeed;
+use crate::kept_filter::{ChainFeed, KeptFilter};
 use crate::log_changes::{LogPortion, LogPortionLimits};
 use crate::log_filter::LogFilter;
 use crate::refusal::Refusal;
 use crate::work_slice::WorkSlice;
 
+/// To hash some hundreds of values is as much work as is done on so many bytes.
+const HASHED_COST: usize = 48 * 1024;
+
 impl Context<'_> {
     pub(super) async fn new_filter(&self, on: &mut Answering<'_>, filter: LogFilter) -> CallResult {
         filter.check_for_new_blocks()?;
         self.check_grows()?;
-        self.add_filter(on, ChainFeed::Logs(self.filters.keep(filter)?)).await
+        let for_blooms = self.hash_for_blooms(filter.query()).await;
+        let kept = self.filters.keep(self.client, filter, for_blooms)?;
+        self.add_filter(on, ChainFeed::Logs(kept)).await
+    }
+
+    /// Hashes the values of a query, of which there may be thousands, and lets others in meanwhile.
+    pub(super) async fn hash_for_blooms(&self, query: &LogQuery) -> BloomQuery {
+        let (mut slice, mut hashed) = (WorkSlice::default(), BloomQuery::default());
+        // To read it was a slice.
+        slice.begin_long(query.bytes(), self.budget).await;
+        while !hashed.hash_some(query) {
+            slice.count_request(HASHED_COST);
+            slice.go_on(self.budget).await;
+        }
+        hashed
     }
 
     pub(super) async fn new_block_filter(&self, on: &mut Answering<'_>) -> CallResult {
@@ -40,7 +57,7 @@ impl Context<'_> {
     async fn add_filter(&self, on: &mut Answering<'_>, feed: ChainFeed) -> CallResult {
         let seen = ChainCursor::at_tip(on.reader, self.view).await?;
         let id = self.subscription_ids.next();
-        self.filters.add(id.clone(), feed, seen)?;
+        self.filters.add(self.client, id.clone(), feed, seen)?;
         put_text(on.out, &id);
         Ok(None)
     }
@@ -59,7 +76,7 @@ impl Context<'_> {
             let view = self.store.view();
             let put = match &feed {
                 ChainFeed::Blocks => self.put_new_hashes(on, &view, seen).await,
-                ChainFeed::Logs(kept) => self.put_new_logs(on, &view, kept.filter(), seen).await,
+                ChainFeed::Logs(kept) => self.put_new_logs(on, &view, kept, seen).await,
             };
             if let Err(CallFailure::Refused(Refusal::FilterDropped { .. })) = put {
                 self.filters.remove_at(&id, seen);
@@ -136,14 +153,14 @@ impl Context<'_> {
         &self,
         on: &mut Answering<'_>,
         view: &View,
-        filter: &LogFilter,
+        kept: &KeptFilter,
         seen: ChainCursor,
     ) -> Result<ChainCursor, CallFailure> {
         let until = self.half_time();
         let limits = LogPortionLimits { blocks_max: u64::MAX, logs: self.log_limits, until };
         let (begin, mut slice) = (on.out.len(), WorkSlice::default());
         let change = seen.change_to(on.reader, view).await?;
-        let mut portion = LogPortion::begin(view, filter, seen, change, limits)?;
+        let mut portion = LogPortion::begin(view, kept, self.shared_logs, seen, change, limits)?;
         let mut lease = ByteLease::default();
         on.out.push(b'[');
         while let Some(logs) = portion.next(on.reader, self.budget, &mut slice).await? {

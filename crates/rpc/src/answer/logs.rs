@@ -81,7 +81,9 @@ impl Context<'_> {
         filter: &LogFilter,
         blocks: BlockRange,
     ) -> Result<(), CallFailure> {
+        // To read the filter was a slice.
         let mut slice = WorkSlice::default();
+        slice.begin_long(filter.query().bytes(), self.budget).await;
         let (limits, is_one_block) = (self.log_limits, blocks.count() == 1);
         let mut search = self.view.search_logs(filter.query(), blocks, limits.unindexed_blocks_max);
         if let Some(end) = search.unindexed_end() {
@@ -95,7 +97,12 @@ impl Context<'_> {
             let (reached, before) = (search.searched_to(), on.out.len());
             let Some(rows) = search.next_rows(on.reader).await? else { break };
             if search.read_bytes() > limits.read_bytes_max && !is_one_block {
-                return Err(limit_refusal(ExceededLogLimit::Reading, blocks, reached).into());
+                return Err(limit_refusal(
+                    ExceededLogLimit::ReadBytes(limits.read_bytes_max),
+                    blocks,
+                    reached,
+                )
+                .into());
             }
             for piece in rows {
                 list.put(on.out, filter, &piece);
@@ -117,30 +124,25 @@ impl Context<'_> {
 }
 
 /// The list of logs in an answer, as far as it is written.
-#[derive(Default)]
 struct LogList {
     begin: usize,
     count: usize,
-    /// The block that was last written of, and how many logs there were before it.
-    block: Option<BlockNumber>,
-    count_before: usize,
 }
 
 impl LogList {
     fn begin(out: &mut Vec<u8>) -> Self {
         let begin = out.len();
         out.push(b'[');
-        Self { begin, ..Self::default() }
+        Self { begin, count: 0 }
     }
 
     /// The limit that is exceeded, if one is.
     fn exceeded(&self, out: &[u8], limits: &LogLimits) -> Option<ExceededLogLimit> {
-        let logs = |count| ExceededLogLimit::Logs(u64::try_from(count).unwrap_or(u64::MAX));
+        let wide = |limit| u64::try_from(limit).unwrap_or(u64::MAX);
         if self.count > limits.count_max {
-            Some(logs(limits.count_max))
+            Some(ExceededLogLimit::Logs(wide(limits.count_max)))
         } else if out.len().saturating_sub(self.begin) > limits.bytes_max {
-            // So many fit.
-            Some(logs(self.count_before))
+            Some(ExceededLogLimit::Bytes(wide(limits.bytes_max)))
         } else {
             None
         }
@@ -148,10 +150,7 @@ impl LogList {
 
     /// Appends those of a block's logs that are asked for.
     fn put(&mut self, out: &mut Vec<u8>, filter: &LogFilter, piece: &LoggedRows) {
-        if self.block != Some(piece.block.number) {
-            (self.block, self.count_before) = (Some(piece.block.number), self.count);
-        }
-        put_matching_logs(out, filter.query(), piece, false, |out| {
+        put_matching_logs(out, filter.query(), piece, |out| {
             if self.count > 0 {
                 out.push(b',');
             }

@@ -170,9 +170,9 @@ impl Context<'_> {
             end =
                 end.min(self.anchor_above(on.reader, asked, anchor).await?.get().saturating_add(1));
         }
-        let for_blooms = filter.query().for_blooms();
-        let bytes_max = self.log_limits.bytes_max.min(SEARCHED_BYTES_MAX);
+        let for_blooms = self.hash_for_blooms(filter.query()).await;
         let mut slice = WorkSlice::default();
+        let bytes_max = self.log_limits.bytes_max.min(SEARCHED_BYTES_MAX);
         let mut lease = ByteLease::default();
         let mut blocks = vec![b'['];
         let (mut last, mut parent) = (asked.first(), None);

@@ -112,10 +112,11 @@ impl Context<'_> {
         head.end();
         let blocks = oldest(self.view.coverage());
         let receipts = oldest(self.view.coverage_receipts());
+        let logs = oldest(&self.view.coverage_logs());
         for (name, oldest) in [
             ("state", None),
             ("tx", blocks),
-            ("logs", None),
+            ("logs", logs),
             ("receipts", receipts),
             ("blocks", blocks),
             ("stateproofs", None),

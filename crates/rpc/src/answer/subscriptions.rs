@@ -48,7 +48,9 @@ impl Context<'_> {
                 } else {
                     // First, since a filter that is kept may take the room of others.
                     channel.check_room()?;
-                    Some(ChainFeed::Logs(self.filters.keep(filter)?))
+                    let for_blooms = self.hash_for_blooms(filter.query()).await;
+                    let kept = self.filters.keep_subscribed(self.client, filter, for_blooms)?;
+                    Some(ChainFeed::Logs(kept))
                 }
             }
             _ => None,

@@ -5,7 +5,7 @@
 
 import { counted, el, excerpt, hexLink, isHash, whole } from "./format.js";
 import { RpcError } from "./rpc.js";
-import { chain, heldOf, missingOf, rangesOf } from "./chain.js";
+import { chain, heldOf, missingOf, unreadableOf } from "./chain.js";
 
 /** The code of what is not held here: EIP-4444. */
 export const NOT_HELD = 4444;
@@ -18,7 +18,7 @@ export function isNotHeld(error) {
 
 /** Whether blocks are held without their receipts. */
 export function isWithoutReceipts(error) {
-  return isNotHeld(error) && error.message.startsWith("receipts not held");
+  return isNotHeld(error) && error.message.startsWith("receipts not found");
 }
 
 /** A note to the reader: what happened, and what can be done. */
@@ -100,7 +100,7 @@ export function rangeList(ranges) {
 /** What does not exist, as far as this server can know. */
 export async function absent(what, text, { isHashAsked = isHash(text) } = {}) {
   const stat = await chain.statIfAny();
-  const gaps = [...missingOf(stat), ...rangesOf(stat?.lost)];
+  const gaps = [...missingOf(stat), ...unreadableOf(stat)];
   const network = chain.networkName();
   const tip = chain.tip?.number ?? (Number.isSafeInteger(stat?.tip?.number) ? stat.tip.number : null);
   if (!isHashAsked) {
@@ -109,7 +109,7 @@ export async function absent(what, text, { isHashAsked = isHash(text) } = {}) {
       el("p", null, "A page of a number that is still to come can be reloaded, or wait on the ", el("a", { href: "#/" }, "overview"), ": new blocks appear there."));
   }
   return notice("", `${what} was not found.`,
-    el("p", null, stat !== null && rangesOf(stat.coverage).length === 0 ? "This server holds no block yet." : gaps.length > 0
+    el("p", null, Array.isArray(stat?.coverage) && stat.coverage.length === 0 && gaps.length === 0 ? "This server holds no block yet." : gaps.length > 0
       ? ["It may be in blocks that are not held here: ", rangeList(gaps), "."]
       : `All of the history that this server has${tip === null ? "" : `, up to block ${whole(tip)},`} was looked at: it is not in it.`),
     el("ul", null,

@@ -3,7 +3,7 @@
 // Knows: how new heads replace others, and how old what the server says of itself may be.
 // Never knows: how anything is shown.
 
-import { count, isHash, quantity } from "./format.js";
+import { count, isHash, listOf, quantity } from "./format.js";
 import { call, followHeads, page, RpcError } from "./rpc.js";
 
 /** What the server says of itself is asked again no sooner than after so long. */
@@ -34,10 +34,13 @@ class Chain {
   chainId = null;
   /** The newest block as a number and a hash; null while nothing is known. */
   tip = null;
+  /** When a head took the place of another, by the page's own clock. */
+  #headAt = -Infinity;
   #network = null;
   #heads = new Listeners();
   #ways = new Listeners();
   #networks = new Listeners();
+  #stats = new Listeners();
   #way = "waiting";
   #following = null;
   #looksBehind = 0;
@@ -70,6 +73,9 @@ class Chain {
   #take(block) {
     const number = count(block.number);
     if (number === null || !isHash(block.hash)) return;
+    // The first one may be of any age, and is told again where the connection is.
+    const before = this.tip;
+    if (before !== null && before.hash !== block.hash && (before.hash !== null || number > before.number)) this.#headAt = performance.now();
     this.tip = { number, hash: block.hash, timestamp: block.timestamp };
     this.#looksBehind = 0;
     this.#heads.tell(block);
@@ -85,6 +91,11 @@ class Chain {
     this.#following?.reopen();
   }
 
+  /** Seconds since a head took the place of another; Infinity if none has. */
+  sinceHead() {
+    return (performance.now() - this.#headAt) / 1000;
+  }
+
   /** Tells of every new head: it takes the place of its number and of all above. */
   onHead(listener, signal) {
     this.#heads.add(listener, signal);
@@ -93,6 +104,16 @@ class Chain {
   onWay(listener, signal) {
     this.#ways.add(listener, signal);
     listener(this.#way);
+  }
+
+  /** Tells of every answer of `stat.json`. */
+  onStat(listener, signal) {
+    this.#stats.add(listener, signal);
+  }
+
+  /** The last answer of `stat.json`, or null where it is not shown or not known. */
+  lastStat() {
+    return this.#stat.value;
   }
 
   onNetwork(listener, signal) {
@@ -119,6 +140,7 @@ class Chain {
     }).then((value) => {
       kept.until = performance.now() + (value === null ? STAT_ABSENT_MS : STAT_AGE_MS);
       kept.value = value;
+      if (kept === this.#stat) this.#stats.tell();
       return value;
     }).finally(() => { kept.asking = null; });
     return kept.asking;
@@ -142,6 +164,17 @@ export function rangesOf(value) {
   const ranges = value.map((it) => (Array.isArray(it) ? { first: it[0], last: it[1] } : it ?? {}));
   const isRange = ({ first, last }) => Number.isSafeInteger(first) && Number.isSafeInteger(last) && 0 <= first && first <= last;
   return ranges.filter(isRange).sort((a, b) => a.first - b.first);
+}
+
+/** What cannot be read of what was held, by `stat.json`. */
+export function unreadableOf(stat) {
+  const joined = [];
+  for (const { first, last } of rangesOf([...listOf(stat?.lost), ...listOf(stat?.unreadable)])) {
+    const before = joined.at(-1);
+    if (before !== undefined && first <= before.last + 1) before.last = Math.max(before.last, last);
+    else joined.push({ first, last });
+  }
+  return joined;
 }
 
 /** What is missing of history, by `stat.json`: below the first block that is held, and between. */

@@ -7,6 +7,7 @@ import { el, excerpt, fill, refreshTimes, visible } from "./format.js";
 import * as rpc from "./rpc.js";
 import { chain } from "./chain.js";
 import { explain } from "./answers.js";
+import { tipState } from "./tip_state.js";
 
 /* Pages. A module that is missing or broken is told of, and leaves the others as they are. */
 
@@ -161,7 +162,7 @@ let asking = null;
 function askForKey(reason) {
   if (asking !== null) return;
   const input = el("input", { id: "key", type: "password", autocomplete: "off", spellcheck: "false", required: true, maxlength: "4096" });
-  const form = el("form", { class: "key" }, el("label", { for: "key" }, "API key or token"), input, el("button", { type: "submit" }, "Use it"));
+  const form = el("form", { class: "key" }, el("label", { for: "key" }, "Your API key"), input, el("button", { type: "submit" }, "Use it"));
   const mistake = el("p", { role: "alert" });
   asking = el("section", { class: "notice key-asked", role: "dialog", ariaLabel: "API key" },
     el("h2", null, rpc.hasKey() ? "This key is not let in" : "This server asks for a key"),
@@ -205,19 +206,24 @@ openrpc.addEventListener("click", async (event) => {
 
 /* What is around every page. */
 
-const WAYS = { live: "live", polling: "polling", lost: "no connection", waiting: "connecting" };
+let way = "waiting";
 
-chain.onWay((way) => {
+/** Shows the state of the tip, which goes on with the time. */
+function showTip() {
   const state = document.getElementById("way");
+  const known = { way, tip: chain.tip, stat: chain.lastStat(), sinceHead: chain.sinceHead() };
+  const { state: tip, text, title } = tipState({ ...known, now: Date.now() / 1000 });
   state.dataset.way = way;
-  state.title = {
-    live: "New blocks come over a WebSocket",
-    polling: "New blocks are asked for every few seconds: the WebSocket does not open",
-    lost: "The server does not answer; trying again",
-    waiting: "Connecting",
-  }[way] ?? "";
-  fill(document.getElementById("way-text"), WAYS[way] ?? way);
-});
+  state.dataset.tip = tip;
+  state.title = title;
+  const label = document.getElementById("way-text");
+  // Who hears the page hears what is new alone.
+  if (label.textContent !== text) fill(label, text);
+}
+
+chain.onWay((it) => { way = it; showTip(); });
+chain.onHead(showTip);
+chain.onStat(showTip);
 
 chain.onNetwork(() => {
   const label = document.getElementById("network");
@@ -243,5 +249,14 @@ if (rpc.hasPathKey()) {
   history.replaceState(null, "", rpc.basePath() + location.search + location.hash);
 }
 addEventListener("hashchange", () => { show(); });
-setInterval(() => { if (!document.hidden) refreshTimes(document); }, 1000);
+setInterval(() => {
+  if (document.hidden) return;
+  refreshTimes(document);
+  showTip();
+}, 1000);
+// What a server that follows a node says of itself decides about a tip that is not young, and not every page asks for it.
+setInterval(() => {
+  const isYoung = ["live", "polling"].includes(document.getElementById("way").dataset.tip);
+  if (!document.hidden && !isYoung && chain.lastStat()?.follow) chain.statIfAny();
+}, 10_000);
 start();

@@ -4,18 +4,19 @@
 // Never knows: how it is transported, or how charts are drawn.
 
 import {
-  ABSENT, badge, bytes, card, count, counted, decimal, el, field, fields, fill, hexLink, isHash, listOf, percent, plainNumber, price, quantity,
+  ABSENT, badge, bytes, card, count, counted, decimal, el, excerpt, field, fields, fill, hexLink, isHash, listOf, percent, plainNumber, price, quantity,
   refill, span, table, textsOf, time, visible, whole, written,
 } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
-import { chain, missingOf, rangesOf } from "./chain.js";
+import { chain, missingOf, rangesOf, unreadableOf } from "./chain.js";
 import { explain, notice } from "./answers.js";
 import { legend, meter, rangeBar, sparkline, stackedBar } from "./chart.js";
 
 const BLOCKS_SHOWN = 12;
-/** What is served is looked at so often; a folder of many segments has a long page, and is asked less often. */
+/** What is served is looked at so often. */
 const LOOK_MS = 2_000;
-const LOOK_MS_PER_SEGMENT = 4;
+/** Files that cannot be read are named one by one. */
+const FILES_SHOWN = 8;
 const SAMPLES_MAX = 60;
 
 /** Trust statuses of ranges: color and meaning. */
@@ -42,13 +43,12 @@ export async function renderOverview(main, _route, page) {
   main.append(el("h1", { class: "offscreen" }, "Overview"), parts.troubles, parts.tiles, parts.coverage,
     el("div", { class: "columns" }, parts.blocks, el("div", { class: "stack" }, parts.charts, parts.health)));
   const newest = new NewestBlocks(parts.blocks, page);
-  const [stat] = await Promise.all([look(parts, page), newest.load()]);
+  await Promise.all([look(parts, page), newest.load()]);
   if (page.signal.aborted) return;
   showTiles(parts.tiles, latest.stat);
   chain.onHead((head) => { newest.take(head); showTiles(parts.tiles, latest.stat); }, page.signal);
-  const pause = LOOK_MS + LOOK_MS_PER_SEGMENT * (Array.isArray(stat?.segments) ? stat.segments.length : 0);
   let isLooking = false;
-  page.every(pause, async () => {
+  page.every(LOOK_MS, async () => {
     // A server that is slow is asked no more often than it answers.
     if (isLooking) return;
     isLooking = true;
@@ -70,15 +70,15 @@ async function look(parts, page) {
     }), chain.stat()]);
     stat = got;
   } catch (error) {
-    if (page.signal.aborted) return null;
+    if (page.signal.aborted) return;
     push(samples.requests, null);
     push(samples.latency, null);
     push(samples.measured, null);
     refill(parts.troubles, explain(error));
     if (parts.tiles.childNodes.length === 0) showTiles(parts.tiles, null);
-    return null;
+    return;
   }
-  if (page.signal.aborted) return stat;
+  if (page.signal.aborted) return;
   latest.stat = stat;
   push(samples.requests, numberOf(stat?.live?.rates?.requests_per_second));
   push(samples.latency, numberOf(stat?.live?.latency?.p99_seconds));
@@ -87,7 +87,6 @@ async function look(parts, page) {
   refill(parts.coverage, coverage(stat));
   refill(parts.charts, charts(stat));
   refill(parts.health, health(stat));
-  return stat;
 }
 
 function push(list, value) {
@@ -125,10 +124,11 @@ function showTiles(container, stat) {
 }
 
 function heldNote(stat) {
-  if (stat === null) return "not shown here";
-  const [gaps, first] = [rangesOf(stat.gaps).length, rangesOf(stat.coverage)[0]?.first ?? 0];
-  const from = first > 0 ? `from block ${whole(first)}` : null;
-  return [from, gaps > 0 ? `with ${counted(gaps, "gap")}` : from === null ? "no gap" : null].filter((it) => it !== null).join(", ");
+  if (!Array.isArray(stat?.coverage)) return stat === null ? "not shown here" : "not known";
+  const [gaps, first, unreadable] = [rangesOf(stat.gaps).length, rangesOf(stat.coverage)[0]?.first ?? 0, unreadableOf(stat)];
+  const notes = [first > 0 ? `from block ${whole(first)}` : null, gaps > 0 ? `with ${counted(gaps, "gap")}` : null,
+    unreadable.length > 0 ? `${whole(sumOf(unreadable))} cannot be read` : null].filter((it) => it !== null);
+  return notes.length > 0 ? notes.join(", ") : "no gap";
 }
 
 function tile(name, value, note) {
@@ -141,11 +141,14 @@ function coverage(stat) {
   if (stat === null) {
     return card("What is held", el("p", { class: "dim" }, "This server, or the proxy before it, does not show its statistics here (", el("code", null, "stat.json"), "). Blocks and transactions can be looked at all the same."));
   }
+  if (!Array.isArray(stat.coverage)) return card("What is held", notice("warn", "What is held is not known."));
   const held = listOf(stat.coverage).filter((it) => rangesOf([it]).length > 0);
+  const unreadable = unreadableOf(stat);
+  if (held.length === 0 && unreadable.length > 0) return card("What is held", notice("bad", "No block can be read."), unreadableFiles(stat));
   if (held.length === 0) {
     return card("What is held", notice("", "No block is held yet.", el("p", null, "Blocks come with ", el("code", null, "quipu import"), ", ", el("code", null, "quipu fetch"), " or ", el("code", null, "quipu serve --upstream"), ".")));
   }
-  const last = Math.max(...held.map((it) => it.last), chain.tip?.number ?? 0);
+  const last = Math.max(held.at(-1).last, unreadable.at(-1)?.last ?? 0, chain.tip?.number ?? 0);
   const tones = new Map();
   const ranges = held.map(({ first, last: end, status, anchor }) => {
     const word = typeof status === "string" ? status.slice(0, 40) : "unknown";
@@ -156,7 +159,6 @@ function coverage(stat) {
   });
   const head = rangesOf([stat.head]);
   const gaps = missingOf(stat);
-  const lost = rangesOf(stat.lost);
   const receipts = rangesOf(stat.coverage_receipts);
   const lacking = rangesOf(stat.without_log_index);
   const receiptCount = receipts.reduce((sum, it) => sum + it.last - it.first + 1, 0);
@@ -164,10 +166,10 @@ function coverage(stat) {
   // Above what is held: a gap of few blocks would be covered by its neighbours.
   const without = (of, tone, word) => of.map((it) => ({ ...it, tone, title: `blocks ${whole(it.first)} to ${whole(it.last)}: ${word}` }));
   const told = [[...tones].map(([word, number]) => `${counted(number, "block")} ${word}`).join(", "),
-    ...(gaps.length > 0 ? [`not held: ${gapText(gaps)}`] : []), ...(lost.length > 0 ? [`lost: ${gapText(lost)}`] : [])].join("; ");
+    ...(gaps.length > 0 ? [`not held: ${gapText(gaps)}`] : []), ...(unreadable.length > 0 ? [`cannot be read: ${gapText(unreadable)}`] : [])].join("; ");
   return card("What is held",
     el("div", { class: "coverage" },
-      rangeBar([...ranges, ...without(gaps, "empty", "not held"), ...without(lost, "bad", "lost")], last,
+      rangeBar([...ranges, ...without(gaps, "empty", "not held"), ...without(unreadable, "bad", "cannot be read")], last,
         { label: `Blocks held, from 0 to ${whole(last)}: ${told}` }),
       rangeBar(receipts.map((it) => ({ ...it, tone: "receipts", title: `receipts of blocks ${whole(it.first)} to ${whole(it.last)}` })), last,
         { label: `Receipts held: of ${counted(receiptCount, "block")}`, height: 6 }),
@@ -176,8 +178,9 @@ function coverage(stat) {
       ...[...tones].map(([word, number]) => [statusOf(word)[0], el("span", { title: statusOf(word)[1] }, word), counted(number, "block")]),
       ["receipts", "receipts", receiptCount === all ? "of all" : counted(receiptCount, "block")],
       ...(gaps.length > 0 ? [["empty", "not held", gapText(gaps)]] : []),
-      ...(lost.length > 0 ? [["bad", "lost", gapText(lost)]] : []),
+      ...(unreadable.length > 0 ? [["bad", "cannot be read", gapText(unreadable)]] : []),
     ]),
+    unreadableFiles(stat),
     el("p", { class: "dim small" }, [...tones.keys()].filter((it) => statusOf(it)[1] !== null).map((it, at) => [at === 0 ? "" : " ", el("b", null, `${it}: `), `${statusOf(it)[1]}.`]),
       head.length > 0 ? ` Blocks ${whole(head[0].first)} to ${whole(head[0].last)} are not sealed yet.` : "",
       lacking.length > 0 ? ` No log index for ${gapText(lacking)}: logs are searched there block by block.` : ""),
@@ -189,8 +192,28 @@ function statusOf(word) {
   return Object.hasOwn(STATUSES, word) ? STATUSES[word] : ["dull", null];
 }
 
+/** The files that cannot be read, and what to do about them. */
+function unreadableFiles(stat) {
+  const files = listOf(stat.unreadable).filter((it) => typeof it.file === "string");
+  if (files.length === 0) return null;
+  const all = Math.max(numberOf(stat.unreadable_count) ?? 0, files.length);
+  const more = all - Math.min(files.length, FILES_SHOWN);
+  const item = (it) => {
+    const [range] = rangesOf([it]);
+    return el("li", { class: "wrap" }, el("bdi", { class: "hex" }, excerpt(it.file, 200)), range === undefined ? "" : ` (blocks ${whole(range.first)} to ${whole(range.last)})`,
+      ": ", el("bdi", null, excerpt(it.error ?? "no reason given", 300)));
+  };
+  return notice("bad", `${counted(all, "file")} cannot be read.`,
+    el("ul", null, files.slice(0, FILES_SHOWN).map(item), more > 0 ? el("li", { class: "dim" }, `and ${counted(more, "other")}`) : null),
+    el("p", null, "The operator finds out what to do with ", el("code", null, "quipu doctor"), "."));
+}
+
+function sumOf(ranges) {
+  return ranges.reduce((sum, it) => sum + it.last - it.first + 1, 0);
+}
+
 function gapText(ranges) {
-  const number = ranges.reduce((sum, it) => sum + it.last - it.first + 1, 0);
+  const number = sumOf(ranges);
   const first = ranges[0];
   const place = ranges.length === 1 ? `${whole(first.first)} to ${whole(first.last)}` : `${ranges.length} ranges`;
   return `${counted(number, "block")} (${place})`;
@@ -243,7 +266,7 @@ function serverCard(stat) {
     field("Up for", span(numberOf(live.uptime_seconds) ?? NaN)),
     field("Calls", whole(live.calls)),
     field("Answered", bytes(numberOf(live.answer_bytes) ?? NaN)),
-    field("Segments", Array.isArray(stat.segments) ? whole(stat.segments.length) : ABSENT)));
+    field("Segments", whole(stat.segment_count))));
 }
 
 function followCard({ follow, source }) {
@@ -255,7 +278,7 @@ function followCard({ follow, source }) {
   const lag = count(follow.lag);
   const upstreams = textsOf(follow.upstreams);
   return card("Upstream", fields(
-    field("State", follow.error ? badge("trouble", "bad") : lag === null ? badge("waiting", "warn") : lag <= 2 ? badge("at the tip", "good") : badge(`${counted(lag, "block")} behind`, "warn")),
+    field("State", follow.error || (follow.ready === false && lag !== null && lag <= 2) ? badge("trouble", "bad") : lag === null ? badge("waiting", "warn") : lag <= 2 ? badge("at the tip", "good") : badge(`${counted(lag, "block")} behind`, "warn")),
     field("Its tip", count(follow.upstream_tip) === null ? ABSENT : whole(follow.upstream_tip)),
     field("Reorgs seen", whole(follow.reorgs)),
     rangesOf([follow.gap]).length > 0 ? field("Gap left", gapText(rangesOf([follow.gap]))) : null,
@@ -308,7 +331,7 @@ class NewestBlocks {
     try {
       const tip = await call("eth_getBlockByNumber", ["latest", false], { signal: this.#page.signal });
       const number = count(tip?.number);
-      if (number === null) return fill(this.#container, card("Newest blocks", el("p", { class: "dim" }, "No block is held yet.")));
+      if (number === null) return fill(this.#container, card("Newest blocks", el("p", { class: "dim" }, "The server has no block to show.")));
       const numbers = Array.from({ length: Math.min(BLOCKS_SHOWN - 1, number) }, (_, at) => number - 1 - at);
       const below = await callAll(numbers.map((it) => ["eth_getBlockByNumber", [`0x${it.toString(16)}`, false]]), { signal: this.#page.signal });
       this.#blocks = [];

@@ -39,6 +39,9 @@ const MEANINGS = {
   verifier: "This is a mistake of the page.",
 };
 
+/** Steps that go by another name in the document than here. */
+const LABELS = { text: "canonical form", question: "what was asked for", page: "what this page shows" };
+
 const BLOB_PRICE = "the price of blob gas, which follows from the header and the fork, and so what blobs cost";
 
 /** Why a value of a page is in no bundle. */
@@ -332,14 +335,14 @@ async function judge(source, trusted, result, subject) {
       subject.note ? el("p", null, subject.note) : null),
     el("p", { class: "tools" }, save, el("span", { class: "dim" }, times)),
     el("p", { class: "dim" }, "The script that verifies came from this server too. To trust nobody, save the bundle and use ", el("code", null, "quipu verify-proof"), " or another verifier."),
-    el("ol", { class: "proof-steps", ariaLabel: "Steps of the verification" }, steps.map(stepItem)),
+    el("ol", { class: "proof-steps", ariaLabel: "Steps of the verification" }, steps.map((step) => stepItem(step, outcome))),
     failed === null ? unprovenNote(checks) : null,
     outcome.verdict === "refused" ? el("p", { class: "dim" }, "The steps after this one were not done.") : null,
     outcome.claim?.kind === "logs" && failed === null ? logList(outcome.claim) : null);
 }
 
 function headline(failed, { trust }) {
-  if (failed !== null) return `Refused at the step “${failed.name}”`;
+  if (failed !== null) return `Refused at the step “${labelOf(failed.name)}”`;
   return trust === "untrusted" ? "Proven, if the anchor is canonical" : "Proven";
 }
 
@@ -378,12 +381,17 @@ function meaning({ trust, anchor }) {
     "Enter that as the block that you trust, and the verdict holds without a condition."];
 }
 
-function stepItem({ name, ok, detail, hash, trail }) {
-  return el("li", { class: ok ? "passed" : "failed", dataStep: name, dataOk: String(ok) },
-    el("span", { class: "mark", ariaHidden: "true" }, ok ? "✓" : "✗"),
+const labelOf = (name) => (Object.hasOwn(LABELS, name) ? LABELS[name] : name);
+
+/** A step; that to an anchor which nobody vouches for passes under a condition. */
+function stepItem({ name, ok, detail, hash, trail }, { trust }) {
+  const isOpen = ok && name === "anchor" && trust === "untrusted";
+  const verdict = isOpen ? badge("not trusted yet", "warn") : badge(ok ? "passed" : "failed", ok ? "good" : "bad");
+  return el("li", { class: isOpen ? "open" : ok ? "passed" : "failed", dataStep: name, dataOk: String(ok) },
+    el("span", { class: "mark", ariaHidden: "true" }, isOpen ? "?" : ok ? "✓" : "✗"),
     el("div", null,
       el("div", null,
-        el("p", { class: "step-name" }, el("strong", null, name), " ", badge(ok ? "passed" : "failed", ok ? "good" : "bad")),
+        el("p", { class: "step-name" }, el("strong", null, labelOf(name)), " ", verdict),
         el("p", { class: "dim" }, ok ? "" : "Expected: ", MEANINGS[name] ?? "")),
       el("div", null,
         el("p", { class: "wrap" }, withHashes(detail)),

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chain::ChainSpec;
-use data_encoding::BASE64URL_NOPAD;
-use ring::hmac;
 use serde_json::{Value, json};
 use store::disk::Folder;
 use store::read::Inline;
@@ -16,24 +14,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::{Instant, advance};
 
 use super::{FirstReader, HttpSettings, Server};
-use crate::admission::{Admission, AdmissionSettings, ApiKey, KeyHash, Rates, TokenKey};
+use crate::admission::{Admission, AdmissionSettings, ApiKey, KeyHash, Rates};
 use crate::{Service, ServiceSettings};
 
 const BOTH: [FirstReader; 2] = [FirstReader::FastPath, FirstReader::Hyper];
-const SECRET: &[u8] = &[b'z'; 40];
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#;
-
-/// The beginning of a test, in seconds since 1970.
-const BEGIN: u64 = 1_800_000_000;
-
-thread_local! {
-    static BEGUN: Instant = Instant::now();
-}
-
-/// The time of day by the clock of the test.
-fn time_of_day() -> Duration {
-    BEGUN.with(|begun| Duration::from_secs(BEGIN).saturating_add(begun.elapsed()))
-}
 
 fn per_second(calls: u32) -> Rates {
     Rates { calls: NonZeroU32::new(calls), weight: None }
@@ -58,8 +43,7 @@ impl Guarded {
         let spec = ChainSpec::bare("private", Some(1337), None);
         let service = Service::new(Arc::new(store), spec, ServiceSettings::default());
         let server = Arc::new(Server::new(Arc::new(service), HttpSettings::default()));
-        BEGUN.with(|_| {});
-        server.set_admission(Admission::at_time(settings, time_of_day)).unwrap();
+        server.set_admission(Admission::new(settings)).unwrap();
         Self { server, _folder: folder }
     }
 
@@ -149,53 +133,67 @@ impl Client {
         assert_eq!(kind, 0x81, "{}", String::from_utf8_lossy(&payload));
         serde_json::from_slice(&payload).unwrap()
     }
-
-    /// The code with which the server closes.
-    async fn close_code(&mut self) -> u16 {
-        let (kind, payload) = self.hear().await;
-        assert_eq!(kind, 0x88, "{}", String::from_utf8_lossy(&payload));
-        u16::from_be_bytes([payload[0], payload[1]])
-    }
-}
-
-/// A token that ends so many seconds after the beginning.
-fn token(seconds: u64) -> String {
-    let part = |value: Value| BASE64URL_NOPAD.encode(value.to_string().as_bytes());
-    let message =
-        format!("{}.{}", part(json!({ "alg": "HS256" })), part(json!({ "exp": BEGIN + seconds })));
-    let signature = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, SECRET), message.as_bytes());
-    format!("{message}.{}", BASE64URL_NOPAD.encode(signature.as_ref()))
 }
 
 fn bearer(secret: &str) -> String {
     format!("authorization: Bearer {secret}\r\n")
 }
 
-fn for_tokens(per_address: Rates) -> AdmissionSettings {
-    let token_keys = vec![TokenKey::from_secret(SECRET).unwrap()];
-    AdmissionSettings { per_address, token_keys, ..AdmissionSettings::default() }
-}
-
 /// The first message was let in as a new caller, whose address had used up its rate: the socket was closed.
 #[tokio::test(start_paused = true)]
 async fn a_rate_refuses_calls_over_a_socket_and_never_closes_it() {
-    let guarded = Guarded::new(for_tokens(per_second(1)));
+    let settings = || AdmissionSettings {
+        keys: vec![key("a")],
+        per_address: per_second(1),
+        ..AdmissionSettings::default()
+    };
+    let guarded = Guarded::new(settings());
     // The handshake is the only call of this second.
-    let mut socket = guarded.socket(&bearer(&token(600))).await;
+    let mut socket = guarded.socket(&bearer("a")).await;
     for _ in 0..3 {
         socket.say(CALL).await;
         assert_eq!(socket.message().await["error"]["code"], -32005);
     }
     // Other rules look it up once more, and do not close it either.
-    guarded
-        .server
-        .set_admission(Admission::at_time(for_tokens(per_second(1)), time_of_day))
-        .unwrap();
+    guarded.server.set_admission(Admission::new(settings())).unwrap();
     socket.say(CALL).await;
     assert_eq!(socket.message().await["error"]["code"], -32005);
     advance(Duration::from_secs(2)).await;
     socket.say(CALL).await;
     assert_eq!(socket.message().await["result"], "0x539");
+}
+
+/// A batch of a thousand calls was answered at a rate of five, which it paid for later.
+#[tokio::test(start_paused = true)]
+async fn a_batch_of_more_calls_than_a_second_allows_is_not_answered() {
+    let batch = |calls: usize| format!("[{}]", vec![CALL; calls].join(","));
+    let post = |body: String| {
+        let head = "POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
+        format!("{head}content-length: {}\r\n\r\n{body}", body.len())
+    };
+    let per_second = NonZeroU32::new(5);
+    for rates in [
+        Rates { calls: per_second, weight: None },
+        Rates { calls: None, weight: per_second },
+        Rates { calls: per_second, weight: NonZeroU32::new(1000) },
+    ] {
+        for first in BOTH {
+            let guarded =
+                Guarded::new(AdmissionSettings { per_address: rates, ..Default::default() });
+            let mut client = guarded.connect(first);
+            let (status, _, answers) = client.send(post(batch(6)).as_bytes()).await;
+            assert_eq!((status, answers.as_array().unwrap().len()), (200, 6), "{rates:?}");
+            for answer in answers.as_array().unwrap() {
+                assert_eq!(answer["error"]["code"], -32600, "{rates:?} {first:?}");
+            }
+            // It counts as the longest that is answered.
+            assert_eq!(client.post(b"").await.0, 429, "{rates:?} {first:?}");
+            advance(Duration::from_secs(3)).await;
+            let (status, _, answers) = client.send(post(batch(5)).as_bytes()).await;
+            assert_eq!((status, &answers[4]["result"]), (200, &json!("0x539")), "{rates:?}");
+            assert_eq!(client.post(b"").await.0, 429, "{rates:?} {first:?}");
+        }
+    }
 }
 
 /// A notification was answered with an error and no id.
@@ -279,31 +277,6 @@ async fn a_long_body_of_one_who_asked_too_much_is_not_read() {
         // A short one is, and its call refused by its id.
         let (status, _, answer) = guarded.connect(first).post(b"").await;
         assert_eq!((status, &answer["id"]), (429, &json!(1)), "{first:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_token_that_ends_is_not_let_in_any_more_on_open_connections_either() {
-    let guarded = Guarded::new(for_tokens(Rates::default()));
-    let fields = bearer(&token(100));
-    let mut socket = guarded.socket(&fields).await;
-    let mut kept = BOTH.map(|first| guarded.connect(first));
-    // Connections are closed when nobody asks: some time before, and then after the minute of leeway.
-    for (seconds, expected) in [(0, 200), (59, 200), (59, 200), (41, 200), (2, 401)] {
-        advance(Duration::from_secs(seconds)).await;
-        for (client, first) in kept.iter_mut().zip(BOTH) {
-            let (status, _, answer) = client.post(fields.as_bytes()).await;
-            assert_eq!(status, expected, "{first:?} after {seconds} s: {answer}");
-            if expected == 401 {
-                assert_eq!(answer["error"]["message"], "unauthorized: the token has expired");
-            }
-        }
-        socket.say(CALL).await;
-        if expected == 200 {
-            assert_eq!(socket.message().await["result"], "0x539", "after {seconds} s");
-        } else {
-            assert_eq!(socket.close_code().await, 1008);
-        }
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
 use super::Server;
-use crate::admission::Caller;
+use crate::admission::{Caller, ClientId};
 use crate::budget::{Budget, ByteLease};
 use crate::in_time::in_time;
 use crate::refusal::Refusal;
@@ -36,11 +36,12 @@ impl Server {
     pub(super) fn limits<'a>(
         &'a self,
         caller: Option<&'a Caller>,
+        client: ClientId,
         request_id: Option<&'a str>,
     ) -> RequestLimits<'a> {
         let begun = Instant::now();
         let until = begun.checked_add(self.settings.answer_timeout);
-        RequestLimits { until, begun, budget: &self.budget, caller, request_id }
+        RequestLimits { until, begun, budget: &self.budget, caller, client, request_id }
     }
 
     /// Answers a body that has come whole, wherever its length asks for. Its lease goes where the body
@@ -52,7 +53,8 @@ impl Server {
         body: Bytes,
         lease: ByteLease,
     ) -> Option<Reply> {
-        let limits = self.limits(origin.caller.as_deref(), origin.request_id.as_deref());
+        let RequestOrigin { caller, client, request_id } = &origin;
+        let limits = self.limits(caller.as_deref(), *client, request_id.as_deref());
         if body.len() <= INLINE_BYTES_MAX {
             return self.service.reply(channel.as_ref(), &body, limits).await;
         }
@@ -131,6 +133,8 @@ impl Drop for QueuedRequest<'_> {
 pub(super) struct RequestOrigin {
     /// Who was let in; none where everybody may ask.
     pub(super) caller: Option<Arc<Caller>>,
+    /// The client that it counts for.
+    pub(super) client: ClientId,
     /// What the client calls the request, if it says so.
     pub(super) request_id: Option<String>,
 }
@@ -144,7 +148,7 @@ impl RequestOrigin {
         budget: &'a Arc<Budget>,
     ) -> RequestLimits<'a> {
         let (caller, request_id) = (self.caller.as_deref(), self.request_id.as_deref());
-        RequestLimits { until, begun, budget, caller, request_id }
+        RequestLimits { until, begun, budget, caller, client: self.client, request_id }
     }
 }
 

@@ -415,14 +415,14 @@ impl<S: ByteStream> Connection<'_, S> {
             let (mut request, lease) = buffer.split_off(post.end());
             // Connections that send no long body have no room for its future.
             let body = request.split_off(post.head_bytes);
-            let origin =
-                RequestOrigin { caller: caller.last().cloned(), request_id: given_id.clone() };
+            let (client, request_id) = (caller.client(), given_id.clone());
+            let origin = RequestOrigin { caller: caller.last().cloned(), client, request_id };
             let replying = Box::pin(server.reply(origin, None, body, lease));
             unless_reset(stream, replying).await?
         } else {
             let body = buffer.unread().get(post.head_bytes..post.end()).unwrap_or_default();
-            let caller = caller.last().map(|caller| &**caller);
-            let limits = server.limits(caller, given_id.as_deref());
+            let (client, caller) = (caller.client(), caller.last().map(|caller| &**caller));
+            let limits = server.limits(caller, client, given_id.as_deref());
             let replying = server.service.reply(None, body, limits);
             let reply = unless_reset(stream, replying).await?;
             buffer.pass(post.end());
@@ -646,6 +646,9 @@ mod tests {
         for (usual, other) in [
             ("application/json", "text/plain"),
             ("Content-Type: application/json\r\n", ""),
+            ("Host: a\r\n", ""),
+            ("Host: a", "Host: a b"),
+            ("Host: a", "Host: a:b"),
             ("\r\nContent-Length: 2", ""),
             ("Length: 2", "Length: +2"),
             ("Length: 2", "Length: 99999999999999999999"),

@@ -1,5 +1,7 @@
 //! Which requests may be answered, by their headers: content types, origins, hosts.
 
+use std::net::Ipv6Addr;
+
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CONTENT_TYPE, HeaderMap, HeaderValue,
@@ -75,13 +77,30 @@ fn is_open(allowed: &[String]) -> bool {
     allowed.iter().any(|name| name == "*")
 }
 
-/// Whether a Host header names one of these hosts; ports do not matter.
-pub(super) fn is_host_named(host: &str, hosts: &[String]) -> bool {
-    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+/// The name in a Host field, without its port and brackets; none if the field is invalid (RFC 9110,
+/// 7.2; RFC 3986, 3.2.2). It may be empty.
+pub(super) fn host_name(host: &str) -> Option<&str> {
+    let (name, rest) = if let Some(bracketed) = host.strip_prefix('[') {
+        bracketed.split_once(']').filter(|(name, _)| name.parse::<Ipv6Addr>().is_ok())?
+    } else {
+        let (name, rest) = host.split_at(host.find(':').unwrap_or(host.len()));
+        let is_plain =
+            |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&byte);
+        let is_escape = |text: &str| {
+            text.get(..2).is_some_and(|digits| digits.bytes().all(|it| it.is_ascii_hexdigit()))
+        };
+        let is_name = name.bytes().all(is_plain) && name.split('%').skip(1).all(is_escape);
+        is_name.then_some((name, rest))?
     };
-    hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
+    let is_port = |text: &str| text.bytes().all(|it| it.is_ascii_digit());
+    let is_valid = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
+    is_valid.then_some(name)
+}
+
+/// Whether a Host field names one of these hosts; ports do not matter.
+pub(super) fn is_host_named(host: &str, hosts: &[String]) -> bool {
+    let is_name = |name: &str| hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name));
+    host_name(host).is_some_and(is_name)
 }
 
 #[cfg(test)]
@@ -158,6 +177,33 @@ mod tests {
             assert!(!is_own(origin, host), "{origin} {host}");
         }
         assert!(!is_own_origin(&HeaderValue::from_static("http://a"), None));
+    }
+
+    #[test]
+    fn a_host_is_a_name_or_an_address_and_perhaps_a_port() {
+        for (host, expected) in [
+            ("", Some("")),
+            ("a", Some("a")),
+            ("a_b.example:8545", Some("a_b.example")),
+            ("192.0.2.1:", Some("192.0.2.1")),
+            ("[2001:db8::1]:8545", Some("2001:db8::1")),
+            ("a%2db", Some("a%2db")),
+            ("a b", None),
+            ("a/b", None),
+            ("a?b", None),
+            ("user@a", None),
+            ("a:b", None),
+            ("a:80:80", None),
+            ("2001:db8::1", None),
+            ("[2001:db8::1", None),
+            ("[a]", None),
+            ("[::1]a", None),
+            ("a%2", None),
+            ("a%zz", None),
+            ("a,b\u{e9}", None),
+        ] {
+            assert_eq!(host_name(host), expected, "{host}");
+        }
     }
 
     #[test]

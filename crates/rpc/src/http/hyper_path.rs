@@ -29,7 +29,9 @@ use super::response::{
 };
 use super::unread_body::pass_over;
 use super::websocket::upgrade::{self, Handover};
-use crate::admission::{Caller, CallerHead, ConnectionCaller, Denial, SocketCaller, strip_key};
+use crate::admission::{
+    Caller, CallerHead, ClientId, ConnectionCaller, Denial, SocketCaller, strip_key,
+};
 use crate::answer::CLIENT_VERSION;
 use crate::answered_range::ANSWERED;
 use crate::budget::{ByteLease, LeasedFor};
@@ -38,7 +40,7 @@ use crate::metrics_page::MetricsPage;
 use crate::reply::{Reply, put_range};
 use crate::request_log::{REQUEST_ID, sane_id};
 use crate::service::RequestLimits;
-use crate::stat_page::{LiveCounts, PageError};
+use crate::stat_page::{LiveCounts, PageError, StatScope};
 
 /// Where supervisors ask whether what is configured can be answered.
 pub(super) const READY: &str = "/readyz";
@@ -117,7 +119,8 @@ impl Server {
             || is_open_page(request)
             || self.is_explorer_asked(request);
         let is_ready_page = strip_key(path) == READY;
-        if is_free && !(is_ready_page && self.admission.needs_key()) {
+        let is_guarded = self.admission.needs_key() || self.admission.knows_key();
+        if is_free && !(is_ready_page && is_guarded) {
             return Ok(AdmittedRequest::default());
         }
         let fields = request.headers().iter().map(|(name, it)| (name.as_str(), it.as_bytes()));
@@ -125,12 +128,13 @@ impl Server {
         let mut callers = connection.callers.lock().unwrap_or_else(PoisonError::into_inner);
         if is_free {
             // A key that is sent is an attempt as any other; a supervisor sends none.
-            let is_known = head.has_secret() && callers.admit(&self.admission, &head).is_ok();
+            let is_known = head.key().is_some() && callers.admit(&self.admission, &head).is_ok();
             return Ok(AdmittedRequest { is_stranger: !is_known, ..AdmittedRequest::default() });
         }
         let caller = callers.admit(&self.admission, &head)?;
         let socket = is_upgrade.then(|| callers.socket(&self.admission, &head));
-        Ok(AdmittedRequest { caller, socket, is_stranger: false })
+        let is_stranger = self.admission.knows_key() && head.key().is_none();
+        Ok(AdmittedRequest { caller, client: callers.client(), socket, is_stranger })
     }
 
     /// Answers a request that was let in.
@@ -145,10 +149,12 @@ impl Server {
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let AdmittedRequest { caller, socket, is_stranger } = admitted;
+        let AdmittedRequest { caller, client, socket, is_stranger } = admitted;
         if *request.method() == Method::POST {
             let request_id = given_id(&request).map(str::to_owned);
-            return self.post(request, RequestOrigin { caller, request_id }, is_unread).await;
+            return self
+                .post(request, RequestOrigin { caller, client, request_id }, is_unread)
+                .await;
         }
         // Calls are counted when it is known how many they are, all else here.
         if let Some(Err(exceeded)) = caller.as_ref().map(|caller| caller.take(1)) {
@@ -160,9 +166,12 @@ impl Server {
             }
             (&Method::GET | &Method::HEAD, _) => {
                 let is_head = *request.method() == Method::HEAD;
-                let page = match self.explorer_answer(&request) {
-                    Some(answer) => answer,
-                    None => self.get(strip_key(request.uri().path()).to_owned(), is_stranger).await,
+                let page = if let Some(answer) = self.explorer_answer(&request) {
+                    answer
+                } else {
+                    let has_files = request.uri().query().is_some_and(asks_for_files);
+                    let scope = StatScope { has_files, hides_upstreams: is_stranger };
+                    self.get(strip_key(request.uri().path()).to_owned(), scope).await
                 };
                 if is_head { head_of(page) } else { page }
             }
@@ -175,7 +184,7 @@ impl Server {
             }
         };
         if let Some(caller) = caller {
-            caller.charge_answer(1, answer.body().bytes.len());
+            caller.charge_answer(answer.body().bytes.len());
         }
         answer
     }
@@ -304,7 +313,7 @@ impl Server {
         packed_lease: ByteLease,
         coding: BodyCoding,
     ) -> Result<Option<Reply>, DecodeRefusal> {
-        let RequestLimits { until, begun, .. } = self.limits(None, None);
+        let RequestLimits { until, begun, .. } = self.limits(None, origin.client, None);
         let queued = QueuedRequest {
             server: self,
             until,
@@ -339,15 +348,15 @@ impl Server {
         }
     }
 
-    async fn get(&self, path: String, is_stranger: bool) -> HttpAnswer {
+    async fn get(&self, path: String, scope: StatScope) -> HttpAnswer {
         match path.as_str() {
             "/healthz" => text("ok\n"),
-            READY if is_stranger && !self.service.troubles().is_empty() => {
+            READY if scope.hides_upstreams && !self.service.troubles().is_empty() => {
                 come_again(text_with(StatusCode::SERVICE_UNAVAILABLE, NOT_READY))
             }
             READY => self.ready(),
             "/openrpc.json" => json(StatusCode::OK, self.service.document().to_vec()),
-            "/stat.json" => self.stat().await,
+            "/stat.json" => self.stat(scope).await,
             "/metrics" => self.metrics(self.service.metrics_page()).await,
             "/" => self.status_page(),
             _ => no_such_page(),
@@ -392,7 +401,7 @@ impl Server {
     }
 
     /// What is held and how serving goes, if somebody tells it.
-    async fn stat(&self) -> HttpAnswer {
+    async fn stat(&self, scope: StatScope) -> HttpAnswer {
         let Some(page) = self.service.stat_page() else {
             return no_such_page();
         };
@@ -402,7 +411,7 @@ impl Server {
             bytes_under_way: self.budget.bytes(),
             troubles: self.service.troubles(),
         };
-        match page.make(live).await {
+        match page.make(live, scope).await {
             Ok(body) => json(StatusCode::OK, body),
             Err(error) => no_page(&error),
         }
@@ -433,24 +442,19 @@ impl Server {
         out
     }
 
-    /// Refuses a request that names no host that it may, or more than one. HTTP/2 names it in
-    /// `:authority`, as a target of HTTP/1.1 may; where there is a Host field too, both count.
+    /// Refuses a request without a valid host, with more than one, or with one that is not allowed.
+    /// HTTP/2 names it in `:authority`, as a target of HTTP/1.1 may; where there is a Host field too, both
+    /// count.
     fn host_refusal<B>(&self, request: &Request<B>) -> Option<HttpAnswer> {
-        let mut fields = request.headers().get_all(HOST).iter();
-        let field = fields.next();
-        if fields.next().is_some() {
-            let mut answer = refused(StatusCode::BAD_REQUEST, "more than one host specified");
-            // Whoever stands between us may have read another request than we did.
-            if request.version() <= Version::HTTP_11 {
-                answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            }
-            return Some(answer);
+        let malformed = malformed_host(request);
+        if malformed.is_some() {
+            return malformed;
         }
         // Whoever watches the process may know it by another name.
         if is_open_page(request) {
             return None;
         }
-        let hosts = &self.settings.hosts;
+        let (hosts, field) = (&self.settings.hosts, request.headers().get(HOST));
         let target = request.uri().host();
         let is_field_named =
             field.map(|host| host.to_str().is_ok_and(|host| headers::is_host_named(host, hosts)));
@@ -472,6 +476,10 @@ fn is_open_page<B>(request: &Request<B>) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD)
         && OPEN_PAGES.contains(&strip_key(request.uri().path()))
         && !upgrade::is_asked(request)
+}
+
+fn asks_for_files(query: &str) -> bool {
+    query.split('&').any(|member| member == "files=1")
 }
 
 /// What a client calls its request, if it says so.
@@ -503,11 +511,31 @@ impl HyperConnection {
 struct AdmittedRequest {
     /// Who sent it; none where everybody may.
     caller: Option<Arc<Caller>>,
+    /// The client that it counts for.
+    client: ClientId,
     /// Who would ask over the WebSocket that it asks for.
     socket: Option<SocketCaller>,
-    /// Whether it came without a key that is let in, to a page that is open to everybody, where all others
-    /// need one.
+    /// Whether it came without a key, to a page that it may read nevertheless, where there are keys.
     is_stranger: bool,
+}
+
+/// The refusal of a request whose Host field is not as RFC 9112, 3.2, wants it.
+pub(super) fn malformed_host<B>(request: &Request<B>) -> Option<HttpAnswer> {
+    let mut fields = request.headers().get_all(HOST).iter();
+    let is_valid =
+        |field: &HeaderValue| field.to_str().is_ok_and(|it| headers::host_name(it).is_some());
+    let fault = match fields.next() {
+        Some(_) if fields.next().is_some() => "more than one host specified",
+        Some(field) if !is_valid(field) => "the host specified is not valid",
+        None if request.version() == Version::HTTP_11 => "no host specified",
+        Some(_) | None => return None,
+    };
+    let mut answer = refused(StatusCode::BAD_REQUEST, fault);
+    // A proxy in between may have read another request than this server did.
+    if request.version() <= Version::HTTP_11 {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    Some(answer)
 }
 
 /// The answer to a request for a page's head: as for the page, without it.

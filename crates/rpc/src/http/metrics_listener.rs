@@ -3,7 +3,7 @@
 //! Knows: these three pages, how many may ask at a time and for how long.
 //! Never knows: JSON-RPC. Nothing that clients ask is answered here.
 //!
-//! Any Host is taken, whatever `--host` says: it keeps pages of browsers from what only this machine
+//! Any valid Host is taken, whatever `--allowed-host` says: it keeps pages of browsers from what only this machine
 //! may ask, and whoever probes a pod names it by its address.
 
 use std::convert::Infallible;
@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use super::hyper_path::{READY, head_of};
+use super::hyper_path::{READY, head_of, malformed_host};
 use super::response::{HttpAnswer, no_such_page, refused, text};
 use super::{ServeError, Server};
 use crate::metrics_page::MetricsPage;
@@ -96,7 +96,10 @@ impl MetricsListener {
 /// Answers the request of one connection.
 async fn answer_on(stream: TcpStream, server: &Server, page: &Arc<dyn MetricsPage>) {
     let service = service_fn(async |request: Request<hyper::body::Incoming>| {
-        let answer = answer(server, &**page, request.method(), request.uri().path()).await;
+        let answer = match malformed_host(&request) {
+            Some(refusal) => refusal,
+            None => answer(server, &**page, request.method(), request.uri().path()).await,
+        };
         Ok::<_, Infallible>(answer.map(|body| Full::<Bytes>::new(body.bytes)))
     });
     let mut builder = http1::Builder::new();
@@ -189,6 +192,23 @@ mod tests {
         assert!(answered.starts_with("HTTP/1.1 200 OK"), "{answered}");
         // One request for each connection.
         assert!(answered.contains("connection: close"), "{answered}");
+    }
+
+    /// Here they were answered, and on the other port refused.
+    #[tokio::test]
+    async fn a_request_whose_host_is_missing_or_malformed_is_refused() {
+        let address = listen(CONNECTION_TIMEOUT).await;
+        for (head, status) in [
+            ("1.1\r\n", 400),
+            ("1.1\r\nhost: a b\r\n", 400),
+            ("1.1\r\nhost: a\r\nhost: a\r\n", 400),
+            ("1.1\r\nhost: [::1]:9\r\n", 200),
+            ("1.0\r\n", 200),
+        ] {
+            let answered = answers(address, &format!("GET /healthz HTTP/{head}\r\n")).await;
+            let told = answered.split(' ').nth(1).and_then(|it| it.parse::<u16>().ok());
+            assert_eq!(told, Some(status), "{head}: {answered}");
+        }
     }
 
     /// Seen: an empty page with 200.

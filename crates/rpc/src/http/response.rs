@@ -70,7 +70,6 @@ pub(super) fn denied(denial: &Denial) -> HttpAnswer {
     let (reason, challenge) = match denial {
         Denial::RateLimited(exceeded) => return rate_limited(*exceeded),
         Denial::NoKey => (NO_KEY, "Bearer"),
-        Denial::BadToken(fault) => (fault.reason(), "Bearer error=\"invalid_token\""),
         // RFC 6750, 3.1.
         Denial::UnknownKey => (UNKNOWN_KEY, "Bearer error=\"invalid_token\""),
     };

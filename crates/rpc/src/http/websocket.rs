@@ -173,23 +173,23 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Lets the client in once more, before it is answered or sent anything: its key may not be known
-    /// any more, or its token may have ended. What it asks too often is refused call by call.
+    /// Admits the client again, before it is answered or sent anything: its key may have been removed.
+    /// Calls beyond its rate are refused one by one.
     fn admit(&mut self) -> Result<Option<Arc<Caller>>, SocketEnd> {
         let admitted = self.caller.admit(&self.server.admission);
         admitted.map(Option::<&_>::cloned).map_err(|_| {
-            SocketEnd::Close(CloseCode::Policy, "the API key or token is not accepted any more")
+            SocketEnd::Close(CloseCode::Policy, "the API key is not accepted any more")
         })
     }
 
     fn ask(&mut self, text: Bytes, lease: ByteLease) -> Result<(), SocketEnd> {
-        let caller = self.admit()?;
+        let (caller, client) = (self.admit()?, self.caller.client());
         let request = self.requests;
         self.requests = self.requests.saturating_add(1);
         let channel = Channel { subscriptions: Arc::clone(&self.subscriptions), request };
         let server = Arc::clone(self.server);
         self.answering.push(Box::pin(async move {
-            let origin = RequestOrigin { caller, request_id: None };
+            let origin = RequestOrigin { caller, client, request_id: None };
             let reply = server.reply(origin, Some(channel), text, lease).await;
             SocketAnswer { request, reply }
         }));
@@ -213,20 +213,27 @@ impl Session<'_> {
     /// cannot be led to the chain that is would miss something: it is told by the end of the connection.
     async fn announce(&mut self) -> Result<(), SocketEnd> {
         (self.has_news, self.is_news_late) = (false, false);
-        let caller = self.admit()?;
+        let server = Arc::clone(self.server);
+        let (service, budget) = (&server.service, &server.budget);
         let mut slice = std::mem::take(&mut self.news_slice);
+        // All sockets hear of a block at the same time: one after the other begins.
+        slice.wait(budget).await;
+        let caller = self.admit()?;
+        // Frames that are sent together.
+        let mut frames = Vec::new();
         for ChainSubscriber { id, feed, mut seen } in self.subscriptions.confirmed() {
-            let service = &self.server.service;
-            let budget = &self.server.budget;
+            slice.go_on(budget).await;
             let reading =
                 service.next_portion(caller.as_deref(), &feed, &mut seen, budget, &mut slice);
             let portion = match reading.await {
                 Ok(portion) => portion,
                 Err(FeedEnd::Failed) => {
+                    self.send_frames(&mut frames).await?;
                     let reason = "new blocks cannot be read";
                     return Err(SocketEnd::Close(CloseCode::Error, reason));
                 }
                 Err(FeedEnd::Ended(reason)) => {
+                    self.send_frames(&mut frames).await?;
                     return Err(SocketEnd::Close(CloseCode::Again, reason));
                 }
                 // Those who do not take what they are sent are given up, and then there is room again.
@@ -241,13 +248,23 @@ impl Session<'_> {
             for item in &portion.items {
                 let notification = feed_notification(&id, item);
                 if let Some(caller) = &caller {
-                    caller.charge_answer(1, notification.len());
+                    caller.charge_answer(notification.len());
                 }
                 service.count_notification(notification.len());
-                self.send(notification, &mut progress).await?;
+                slice.count_written(notification.len());
+                if frames.len().saturating_add(notification.len()) > PART_BYTES_MAX {
+                    self.put_frames(&mut frames, &mut progress).await?;
+                }
+                if notification.len() > PART_BYTES_MAX {
+                    self.send(notification, &mut progress).await?;
+                } else {
+                    put_frame(&mut frames, OpCode::Data(Data::Text), &notification, true);
+                }
             }
+            slice.count_request(0);
             self.subscriptions.advance(&id, seen);
         }
+        self.send_frames(&mut frames).await?;
         if self.has_news {
             self.news_slice = slice;
         }
@@ -266,7 +283,7 @@ impl Session<'_> {
                     ));
                 }
                 if let Some(caller) = self.admit()? {
-                    caller.charge_answer(1, text.len());
+                    caller.charge_answer(text.len());
                 }
                 self.server.service.count_notification(text.len());
                 self.send(text, &mut WriteProgress::new(self.settings.write_limit())).await
@@ -321,6 +338,29 @@ impl Session<'_> {
     async fn send(&mut self, body: Vec<u8>, progress: &mut WriteProgress) -> Result<(), SocketEnd> {
         let begun = Instant::now();
         self.send_in_parts(body, progress).await?;
+        self.reader.extend_time(begun.elapsed());
+        Ok(())
+    }
+
+    /// Sends messages that are framed already, the last of some portions.
+    async fn send_frames(&mut self, frames: &mut Vec<u8>) -> Result<(), SocketEnd> {
+        self.put_frames(frames, &mut WriteProgress::new(self.settings.write_limit())).await
+    }
+
+    /// Sends messages that are framed already, and takes them.
+    async fn put_frames(
+        &mut self,
+        frames: &mut Vec<u8>,
+        progress: &mut WriteProgress,
+    ) -> Result<(), SocketEnd> {
+        if frames.is_empty() {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let sent = in_time(put(&mut self.stream, frames), || progress.deadline()).await;
+        taken(sent.as_ref())?;
+        progress.advance(frames.len());
+        frames.clear();
         self.reader.extend_time(begun.elapsed());
         Ok(())
     }
@@ -389,15 +429,20 @@ fn end_of(failure: ReadFailure) -> SocketEnd {
     SocketEnd::Close(code, reason)
 }
 
-/// A frame of ours, which has no mask.
 fn frame(opcode: OpCode, payload: &[u8], is_final: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_frame(&mut out, opcode, payload, is_final);
+    out
+}
+
+/// Appends a frame of ours, which has no mask.
+fn put_frame(out: &mut Vec<u8>, opcode: OpCode, payload: &[u8], is_final: bool) {
     let head = FrameHeader { is_final, opcode, ..FrameHeader::default() };
     let length = u64::try_from(payload.len()).unwrap_or(u64::MAX);
-    let mut out = Vec::with_capacity(head.len(length).saturating_add(payload.len()));
+    out.reserve(head.len(length).saturating_add(payload.len()));
     // Memory takes whatever is written to it.
-    let _ = head.format(length, &mut out);
+    let _ = head.format(length, out);
     out.extend_from_slice(payload);
-    out
 }
 
 async fn put(stream: &mut TokioIo<Upgraded>, frame: &[u8]) -> io::Result<()> {

@@ -35,7 +35,6 @@ pub(crate) fn put_matching_logs(
     out: &mut Vec<u8>,
     query: &LogQuery,
     piece: &LoggedRows,
-    is_removed: bool,
     mut begin: impl FnMut(&mut Vec<u8>),
 ) {
     let mut log_index = piece.logs_before;
@@ -48,7 +47,7 @@ pub(crate) fn put_matching_logs(
                 let place =
                     TransactionLocation { block: &piece.block, index: TxIndex(index), hash };
                 begin(out);
-                put_log(out, log, place, log_index, is_removed);
+                put_log(out, log, place, log_index, false);
             }
             log_index = log_index.saturating_add(1);
         }
@@ -64,9 +63,9 @@ pub(crate) struct EncodedLogs {
 
 impl EncodedLogs {
     /// Adds those of some transactions' logs that are asked for.
-    pub(crate) fn push(&mut self, query: &LogQuery, piece: &LoggedRows, is_removed: bool) {
+    pub(crate) fn push(&mut self, query: &LogQuery, piece: &LoggedRows) {
         let Self { bytes, begins } = self;
-        put_matching_logs(bytes, query, piece, is_removed, |out| begins.push(out.len()));
+        put_matching_logs(bytes, query, piece, |out| begins.push(out.len()));
     }
 
     /// Each of them, in order.

@@ -5,10 +5,10 @@
 //! Never knows: what the operator allowed.
 //!
 //! `node-methods.txt` lists every method of go-ethereum, reth, Nethermind, Besu and Erigon; a test holds
-//! that each of them is sorted here. Names are compared without case: some nodes do that too, and one
-//! that does not refuses what is written otherwise.
+//! that each of them is sorted here. Names are exact. Another spelling of a known namespace is refused:
+//! a node that compares names without case would take it for the known one.
 
-use crate::method_pattern::has_prefix;
+use crate::method_pattern::Pattern;
 
 /// Methods that are sorted one by one. What is not listed as passed is refused.
 #[derive(Debug)]
@@ -54,6 +54,9 @@ const CLOSED: &[&str] = &[
     "vflux",
     "wallet",
 ];
+
+/// Of a namespace in another spelling, nothing is passed.
+const OTHER_SPELLING: SortedNamespace = SortedNamespace { name: "", passed: &[], refused: &[] };
 
 const SORTED: &[SortedNamespace] = &[
     SortedNamespace {
@@ -372,6 +375,47 @@ const SORTED: &[SortedNamespace] = &[
     SortedNamespace { name: "logIndex", passed: &["blockNumbers", "status"], refused: &[] },
 ];
 
+/// Methods that read the state of accounts and contracts, or execute transactions on it.
+const STATE_METHODS: &[&str] = &[
+    "debug_account*",
+    "debug_codeByHash",
+    "debug_dumpBlock",
+    "debug_executionWitness*",
+    "debug_getModifiedAccounts*",
+    "debug_intermediateRoots",
+    "debug_preimage",
+    "debug_simulateV1",
+    "debug_stateRootWithUpdates",
+    "debug_storageRangeAt",
+    "debug_trace*",
+    "erigon_getBalanceChangesInBlock",
+    "eth_call*",
+    "eth_createAccessList",
+    "eth_estimateGas",
+    "eth_fillTransaction",
+    "eth_getAccount*",
+    "eth_getBalance",
+    "eth_getCode",
+    "eth_getMultiProof",
+    "eth_getProof",
+    "eth_getStorage*",
+    "eth_getTransactionCount",
+    "eth_getTxWitness",
+    "eth_getWitness",
+    "eth_simulateV1",
+    "ots_getContractCreator",
+    "ots_getInternalOperations",
+    "ots_getTransactionError",
+    "ots_hasCode",
+    "ots_traceTransaction",
+    "overlay_*",
+    "proof_call",
+    "proof_getProofWithMeta",
+    "reth_getBalanceChangesInBlock",
+    "reth_getBlockExecutionOutcome",
+    "trace_*",
+];
+
 /// What the table says of a namespace.
 enum Rule {
     /// Nothing is passed on.
@@ -395,7 +439,11 @@ fn rule_of(namespace: &str) -> Rule {
         return Rule::Closed;
     }
     let sorted = SORTED.iter().find(|sorted| sorted.name.eq_ignore_ascii_case(namespace));
-    sorted.map_or(Rule::Unknown, Rule::Sorted)
+    match sorted {
+        Some(sorted) if sorted.name == namespace => Rule::Sorted(sorted),
+        Some(_) => Rule::Sorted(&OTHER_SPELLING),
+        None => Rule::Unknown,
+    }
 }
 
 /// Whether a method may be passed on, if the operator allows it.
@@ -405,9 +453,14 @@ pub(super) fn may_pass(method: &str) -> bool {
     };
     match rule_of(namespace) {
         Rule::Closed => false,
-        Rule::Sorted(sorted) => sorted.passed.iter().any(|it| it.eq_ignore_ascii_case(name)),
+        Rule::Sorted(sorted) => sorted.passed.contains(&name),
         Rule::Unknown => true,
     }
+}
+
+/// Whether a method that may be passed on needs state.
+pub(super) fn needs_state(method: &str) -> bool {
+    may_pass(method) && STATE_METHODS.iter().any(|it| Pattern::new(it).is_match(method))
 }
 
 /// Whether any method that begins so may be.
@@ -415,7 +468,7 @@ pub(super) fn may_pass_beginning(prefix: &str) -> bool {
     let Some((namespace, begin)) = split(prefix) else { return false };
     match rule_of(namespace) {
         Rule::Closed => false,
-        Rule::Sorted(sorted) => sorted.passed.iter().any(|name| has_prefix(name, begin)),
+        Rule::Sorted(sorted) => sorted.passed.iter().any(|name| name.starts_with(begin)),
         Rule::Unknown => true,
     }
 }
@@ -426,7 +479,7 @@ pub(super) fn is_refused(prefix: &str) -> bool {
     match rule_of(namespace) {
         Rule::Closed => true,
         Rule::Sorted(sorted) => {
-            !begin.is_empty() && sorted.refused.iter().any(|name| has_prefix(name, begin))
+            !begin.is_empty() && sorted.refused.iter().any(|name| name.starts_with(begin))
         }
         Rule::Unknown => false,
     }
@@ -469,6 +522,20 @@ mod tests {
             for name in sorted.passed.iter().chain(sorted.refused) {
                 assert!(listed.contains(&(sorted.name, *name)), "{}_{name}", sorted.name);
             }
+        }
+    }
+
+    #[test]
+    fn every_method_that_needs_state_is_one_that_a_client_has() {
+        for pattern in STATE_METHODS {
+            let is_match = |(namespace, name): (&str, &str)| {
+                let method = format!("{namespace}_{name}");
+                Pattern::new(pattern).is_match(&method) && needs_state(&method)
+            };
+            assert!(listed().any(is_match), "{pattern}");
+        }
+        for method in ["eth_getLogs", "eth_sendRawTransaction", "debug_traceBlockFromFile", "x_y"] {
+            assert!(!needs_state(method), "{method}");
         }
     }
 

@@ -71,9 +71,7 @@ impl Service {
         let reader = lent.take().map_err(|failure| feed_end(&failure))?;
         let read = match feed {
             ChainFeed::Blocks => self.read_heads(reader, seen).await,
-            ChainFeed::Logs(kept) => {
-                self.read_new_logs(reader, kept.filter(), seen, budget, slice).await
-            }
+            ChainFeed::Logs(kept) => self.read_new_logs(reader, kept, seen, budget, slice).await,
         };
         lent.give_back();
         match read {

@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use alloy_consensus::crypto::secp256k1::sign_message;
 use alloy_consensus::proofs::ordered_trie_root_encoded;
 use alloy_consensus::{
     Eip658Value, EthereumTxEnvelope, Header, Receipt as Fields, SignableTransaction as _,
@@ -31,21 +30,21 @@ use crate::kept_filter::ChainFeed;
 use crate::pass_through::{AnswerRoom, Passing};
 use crate::work_slice::WorkSlice;
 
-const UPGRADE: &str = "GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+pub(super) const UPGRADE: &str = "GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
     sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
 /// A store whose head grows, and its service.
-struct Growing {
+pub(super) struct Growing {
     disk: FaultyDisk,
-    store: Arc<Store>,
-    service: Service,
-    writer: Writer,
-    tip: (u64, B256),
+    pub(super) store: Arc<Store>,
+    pub(super) service: Service,
+    pub(super) writer: Writer,
+    pub(super) tip: (u64, B256),
 }
 
 impl Growing {
     /// With a head of one block.
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::with_settings(ServiceSettings::default())
     }
 
@@ -81,10 +80,10 @@ impl Growing {
     }
 
     /// A block with one transaction that logs this.
-    fn extend_with_log(&mut self, log: Log) {
+    pub(super) fn extend_with_log(&mut self, log: Log) {
         let tx =
             TxLegacy { gas_limit: 21_000, to: TxKind::Call(log.address), ..TxLegacy::default() };
-        let signature = sign_message(B256::repeat_byte(7), tx.signature_hash()).unwrap();
+        let signature = chain::sign(B256::repeat_byte(7), tx.signature_hash()).unwrap();
         let tx: EthereumTxEnvelope<TxEip4844> = tx.into_signed(signature).into();
         let transactions = vec![alloy_primitives::Bytes::from(tx.encoded_2718())];
         let logs = vec![log];
@@ -109,7 +108,7 @@ impl Growing {
     }
 
     /// The answer to a body within a budget.
-    async fn reply(&self, body: &Value, budget: &Arc<Budget>) -> Value {
+    pub(super) async fn reply(&self, body: &Value, budget: &Arc<Budget>) -> Value {
         self.reply_until(body, budget, None).await
     }
 
@@ -125,12 +124,12 @@ impl Growing {
     }
 }
 
-fn call(method: &str, params: &Value) -> Value {
+pub(super) fn call(method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
 }
 
 /// Sends a text frame with a length of two bytes, masked with zeros.
-async fn send_text(client: &mut DuplexStream, body: &Value) {
+pub(super) async fn send_text(client: &mut DuplexStream, body: &Value) {
     let body = body.to_string();
     let length = u16::try_from(body.len()).unwrap().to_be_bytes();
     let frame = [&[0x81, 0xfe], &length[..], &[0; 4], body.as_bytes()].concat();
@@ -138,7 +137,7 @@ async fn send_text(client: &mut DuplexStream, body: &Value) {
 }
 
 /// What comes up to this text.
-async fn read_until(client: &mut DuplexStream, text: &str) -> String {
+pub(super) async fn read_until(client: &mut DuplexStream, text: &str) -> String {
     let mut taken = Vec::new();
     loop {
         let told = String::from_utf8_lossy(&taken);
@@ -153,15 +152,17 @@ fn block(number: u64, parent_hash: B256, receipts: Option<Vec<Receipt>>) -> Veri
     verified(&Header { number, parent_hash, ..Header::default() }, vec![], receipts)
 }
 
-fn verified(
+pub(super) fn verified(
     header: &Header,
     transactions: Vec<alloy_primitives::Bytes>,
     receipts: Option<Vec<Receipt>>,
 ) -> Verified<Block> {
-    let ommers = alloy_primitives::Bytes::from_static(&[0xc0]);
+    let empty_list = alloy_primitives::Bytes::from_static(&[0xc0]);
+    let withdrawals = header.withdrawals_root.map(|_| empty_list.clone());
+    let ommers = empty_list;
     let candidate = Candidate {
         header: alloy_rlp::encode(header).into(),
-        body: Body { transactions, ommers, withdrawals: None },
+        body: Body { transactions, ommers, withdrawals },
         receipts,
         total_difficulty: None,
     };

@@ -11,8 +11,8 @@ use super::feed::FeedPortion;
 use super::{CallFailure, Service};
 use crate::budget::{Budget, ByteLease, LeasedFor};
 use crate::heads::{ChainCursor, PORTION_BLOCKS_MAX};
+use crate::kept_filter::KeptFilter;
 use crate::log_changes::{LogPortion, LogPortionLimits};
-use crate::log_filter::LogFilter;
 use crate::log_limits::LogLimits;
 use crate::work_slice::WorkSlice;
 
@@ -21,7 +21,7 @@ impl Service {
     pub(super) async fn read_new_logs(
         &self,
         reader: &mut Reader,
-        filter: &LogFilter,
+        kept: &KeptFilter,
         seen: &mut ChainCursor,
         budget: &Arc<Budget>,
         slice: &mut WorkSlice,
@@ -35,7 +35,7 @@ impl Service {
         };
         let limits = LogPortionLimits { blocks_max: PORTION_BLOCKS_MAX, logs, until: None };
         let change = seen.change_to(reader, &view).await?;
-        let mut logs = LogPortion::begin(&view, filter, *seen, change, limits)?;
+        let mut logs = LogPortion::begin(&view, kept, &self.shared_logs, *seen, change, limits)?;
         let mut portion = FeedPortion::default();
         let mut lease = ByteLease::default();
         while let Some(block) = logs.next(reader, budget, slice).await? {

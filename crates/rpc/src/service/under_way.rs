@@ -50,13 +50,13 @@ impl<'a> RequestUnderWay<'a> {
     /// Counts it, charges it to whoever asked, and logs it. It took until a time.
     pub(super) fn end(mut self, at: Instant, reply: Option<Reply>) -> Option<Reply> {
         self.has_ended = true;
-        let Self { asked, calls, .. } = self;
+        let asked = self.asked;
         let answer_bytes = reply.as_ref().map_or(0, Reply::len);
         let status = reply.as_ref().map_or(ReplyStatus::Answered, Reply::status);
         // A refusal weighs nothing, or whoever asks again and again would never be let in.
         let is_refused = matches!(status, ReplyStatus::RateLimited { .. });
         if let Some(caller) = asked.limits.caller.filter(|_| !is_refused) {
-            caller.charge_answer(calls.min(asked.settings.batch_items_max), answer_bytes);
+            caller.charge_answer(answer_bytes);
         }
         if status == ReplyStatus::Overloaded {
             asked.limits.budget.count_refusal();

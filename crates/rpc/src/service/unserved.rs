@@ -7,7 +7,7 @@ use super::{Appended, BatchContext, Service};
 use crate::call_counts::{CallOutcome, CallRecord};
 use crate::envelope::{Call, Item};
 use crate::methods::find;
-use crate::pass_through::{ERROR_MEMBER, NotPassed, PassedAnswer};
+use crate::pass_through::{ERROR_MEMBER, NotPassed, PassedAnswer, unknown_method};
 use crate::refusal::Refusal;
 use crate::reply::{put_envelope, put_refusal};
 
@@ -48,8 +48,7 @@ impl Service {
     ) -> Result<PassedAnswer, NotPassed> {
         let forwarding = self.forwarding.as_ref().filter(|it| it.takes(&call.method));
         let Some(forwarding) = forwarding else {
-            let method = call.method.clone().into_owned();
-            return Err(Refusal::UnknownMethod { method }.into());
+            return Err(unknown_method(&call.method).into());
         };
         if let Some(reason) = self.conflict() {
             return Err(Refusal::NotPassed { reason }.into());

@@ -186,7 +186,7 @@ fn a_missing_file_is_missing_to_every_operation() {
             disk.read_range("a", 0..0).err(),
             disk.open("a").err(),
             disk.file_bytes("a").err(),
-            disk.fsync_file("a").err(),
+            disk.append("a", b"").err(),
             disk.rename("a", "b").err(),
             disk.remove("a").err(),
         ];
@@ -224,10 +224,26 @@ fn no_name_leads_out_of_the_folder() {
 #[test]
 fn fsync_changes_nothing_that_is_read() {
     check(|disk| {
-        disk.write("a", b"x").unwrap();
-        disk.fsync_file("a").unwrap();
+        disk.write("a", b"x").unwrap().fsync().unwrap();
         disk.fsync_folder().unwrap();
         assert_eq!(disk.read("a", 9).unwrap(), b"x");
+        assert_eq!(disk.list().unwrap(), ["a"]);
+    });
+}
+
+#[test]
+fn a_file_that_is_held_open_is_written_under_any_name() {
+    check(|disk| {
+        let mut file = disk.write("a", b"one").unwrap();
+        disk.rename("a", "b").unwrap();
+        disk.write("a", b"other").unwrap();
+        file.append(b"two").unwrap();
+        file.fsync().unwrap();
+        assert_eq!(disk.read("b", 9).unwrap(), b"onetwo");
+        assert_eq!(disk.read("a", 9).unwrap(), b"other");
+        disk.remove("b").unwrap();
+        file.append(b"three").unwrap();
+        file.fsync().unwrap();
         assert_eq!(disk.list().unwrap(), ["a"]);
     });
 }
@@ -285,13 +301,11 @@ fn a_folder_is_made_with_those_above_it_and_lists_only_its_files() {
 #[test]
 fn a_crash_keeps_what_was_fsynced_and_nothing_else() {
     let disk = FaultyDisk::new(1);
-    disk.write("kept", b"one").unwrap();
-    disk.fsync_file("kept").unwrap();
+    disk.write("kept", b"one").unwrap().fsync().unwrap();
     disk.write("nameless", b"x").unwrap();
     disk.fsync_folder().unwrap();
     disk.append("kept", b"two").unwrap();
-    disk.write("late", b"x").unwrap();
-    disk.fsync_file("late").unwrap();
+    disk.write("late", b"x").unwrap().fsync().unwrap();
     disk.rename("kept", "renamed").unwrap();
     disk.crash(Crash::default());
     assert_eq!(disk.list().unwrap(), ["kept", "nameless"]);
@@ -304,8 +318,7 @@ fn a_torn_append_keeps_what_was_durable_before_it() {
     let mut lengths = std::collections::BTreeSet::new();
     for seed in 0..200 {
         let disk = FaultyDisk::new(seed);
-        disk.write("log", b"durable").unwrap();
-        disk.fsync_file("log").unwrap();
+        disk.write("log", b"durable").unwrap().fsync().unwrap();
         disk.fsync_folder().unwrap();
         disk.append("log", b"abc").unwrap();
         disk.append("log", b"def").unwrap();
@@ -338,12 +351,28 @@ fn one_seed_gives_one_history() {
 #[test]
 fn a_failed_fsync_forgets_what_the_next_one_cannot_bring_back() {
     let disk = FaultyDisk::new(1);
-    disk.write("log", b"one").unwrap();
+    let mut log = disk.write("log", b"one").unwrap();
     disk.fail_after(0, DiskFailure::Io);
-    disk.fsync_file("log").unwrap_err();
-    disk.append("log", b"two").unwrap();
-    disk.fsync_file("log").unwrap();
+    log.fsync().unwrap_err();
+    log.append(b"two").unwrap();
+    log.fsync().unwrap();
     disk.fsync_folder().unwrap();
+    assert_eq!(disk.read("log", 9).unwrap(), b"onetwo");
+    disk.crash(Crash::default());
+    assert_eq!(disk.read("log", 9).unwrap(), b"\0\0\0two");
+}
+
+#[test]
+fn a_failed_write_back_is_reported_to_a_file_that_stayed_open_and_to_no_other() {
+    let disk = FaultyDisk::new(1);
+    let mut log = disk.write("log", b"one").unwrap();
+    disk.fsync_folder().unwrap();
+    disk.fail_after(0, DiskFailure::WriteBack);
+    log.append(b"two").unwrap();
+    // What the file system lost before the append is lost; nothing else is.
+    disk.append("log", b"").unwrap().fsync().unwrap();
+    log.fsync().unwrap_err();
+    log.fsync().unwrap();
     assert_eq!(disk.read("log", 9).unwrap(), b"onetwo");
     disk.crash(Crash::default());
     assert_eq!(disk.read("log", 9).unwrap(), b"\0\0\0two");
@@ -375,8 +404,7 @@ fn a_disk_that_stopped_does_nothing_until_it_comes_back() {
 #[test]
 fn an_open_file_dies_with_its_process() {
     let disk = FaultyDisk::new(1);
-    disk.write("a", b"x").unwrap();
-    disk.fsync_file("a").unwrap();
+    disk.write("a", b"x").unwrap().fsync().unwrap();
     disk.fsync_folder().unwrap();
     let file = disk.open("a").unwrap();
     disk.crash(Crash::default());

@@ -7,7 +7,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{DataFile, Disk, DiskError, FileVersion, LockGuard, Operation};
+use super::{DataFile, Disk, DiskError, FileVersion, LockGuard, Operation, WritableFile};
 
 /// An empty folder that stays empty: for a store that shows published history and holds nothing itself.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,16 +57,12 @@ impl Disk for EmptyDisk {
         self.missing(name, Operation::Read)
     }
 
-    fn write(&self, name: &str, _bytes: &[u8]) -> Result<(), DiskError> {
+    fn write(&self, name: &str, _bytes: &[u8]) -> Result<Box<dyn WritableFile>, DiskError> {
         self.refused(name, Operation::Write)
     }
 
-    fn append(&self, name: &str, _bytes: &[u8]) -> Result<(), DiskError> {
+    fn append(&self, name: &str, _bytes: &[u8]) -> Result<Box<dyn WritableFile>, DiskError> {
         self.missing(name, Operation::Append)
-    }
-
-    fn fsync_file(&self, name: &str) -> Result<(), DiskError> {
-        self.missing(name, Operation::FsyncFile)
     }
 
     fn rename(&self, from: &str, _to: &str) -> Result<(), DiskError> {

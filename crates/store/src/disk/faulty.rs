@@ -16,13 +16,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use chain::SplitMix64;
 
 use super::{
-    DataFile, Disk, DiskError, FileVersion, LockGuard, LockHolder, Operation, is_file_name,
-    range_bytes,
+    DataFile, Disk, DiskError, FileVersion, LockGuard, LockHolder, Operation, WritableFile,
+    is_file_name, range_bytes,
 };
 
 mod file;
+mod name_change;
+mod written;
 
 use file::FaultyFile;
+use name_change::NameChange;
+use written::{FaultyWritten, OpenedToWrite};
 
 /// Which error an operation fails with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +35,17 @@ pub enum DiskFailure {
     NoSpace,
     /// EIO. A failed fsync forgets the bytes that it was to make durable, as Linux does.
     Io,
+    /// EIO while the system writes back on its own, which no operation waits for: the bytes of all files
+    /// that were not fsynced are forgotten. Only the next fsync of a file that is open for writing reports
+    /// it: a file that is opened later does not, as if the inode had been evicted.
+    WriteBack,
 }
 
 impl DiskFailure {
     fn cause(self) -> io::Error {
         match self {
             Self::NoSpace => io::ErrorKind::StorageFull.into(),
-            Self::Io => io::Error::other("input/output error"),
+            Self::Io | Self::WriteBack => io::Error::other("input/output error"),
         }
     }
 }
@@ -77,6 +85,7 @@ impl FaultyDisk {
             is_lying: false,
             may_block: false,
             open_files_max: usize::MAX,
+            free_bytes: None,
         };
         Self { state: Arc::new(Mutex::new(state)) }
     }
@@ -108,6 +117,11 @@ impl FaultyDisk {
     /// How many files may be open at once, as a process may have so many descriptors.
     pub fn set_open_files_max(&self, open_files_max: usize) {
         self.state().open_files_max = open_files_max;
+    }
+
+    /// How many bytes [`Disk::free_bytes`] reports.
+    pub fn set_free_bytes(&self, free_bytes: u64) {
+        self.state().free_bytes = Some(free_bytes);
     }
 
     /// Whether [`DataFile::read_now`] answers at chance that it would block. It never does unless
@@ -170,6 +184,10 @@ impl Disk for FaultyDisk {
         begun.map_err(|cause| DiskError::from_system(self.place(), Operation::List, cause))
     }
 
+    fn free_bytes(&self) -> Result<Option<u64>, DiskError> {
+        Ok(self.state().free_bytes)
+    }
+
     fn file_bytes(&self, name: &str) -> Result<u64, DiskError> {
         self.read_with(name, |_, file_bytes| Ok(file_bytes))
     }
@@ -203,48 +221,23 @@ impl Disk for FaultyDisk {
         Ok(Arc::new(FaultyFile::open(self, name)?))
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
-        self.with_file(name, Operation::Write, |state, failure| {
-            let written = state.part_written(bytes.len(), failure);
-            let file = state.file_or_new(name);
-            file.put(Change::Truncate);
-            file.put(Change::Put {
-                offset: 0,
-                bytes: bytes.iter().take(written).copied().collect(),
-            });
-            Ok(())
-        })
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<Box<dyn WritableFile>, DiskError> {
+        let opened = self.with_file(name, Operation::Write, |state, failure| {
+            let id = state.id_or_new(name);
+            state.file_of(id).put(Change::Truncate);
+            state.append(id, bytes, failure);
+            Ok(state.open_to_write(id, failure))
+        })?;
+        Ok(Box::new(FaultyWritten::new(self, name, opened)))
     }
 
-    fn append(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
-        self.with_file(name, Operation::Append, |state, failure| {
-            state.id(name)?;
-            let written = state.part_written(bytes.len(), failure);
-            let file = state.file(name)?;
-            let offset = file.content.len();
-            file.put(Change::Put { offset, bytes: bytes.iter().take(written).copied().collect() });
-            Ok(())
-        })
-    }
-
-    fn fsync_file(&self, name: &str) -> Result<(), DiskError> {
-        self.with_file(name, Operation::FsyncFile, |state, failure| {
-            let is_lying = state.is_lying;
-            let file = state.file(name)?;
-            match failure {
-                None if is_lying => {}
-                None => {
-                    file.durable.clone_from(&file.content);
-                    // Bytes that a failed fsync forgot stay forgotten.
-                    for hole in &file.forgotten {
-                        blank(&mut file.durable, hole);
-                    }
-                    file.unsynced.clear();
-                }
-                Some(_) => file.forget(),
-            }
-            Ok(())
-        })
+    fn append(&self, name: &str, bytes: &[u8]) -> Result<Box<dyn WritableFile>, DiskError> {
+        let opened = self.with_file(name, Operation::Append, |state, failure| {
+            let id = state.id(name)?;
+            state.append(id, bytes, failure);
+            Ok(state.open_to_write(id, failure))
+        })?;
+        Ok(Box::new(FaultyWritten::new(self, name, opened)))
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
@@ -290,7 +283,7 @@ impl Disk for FaultyDisk {
 
     fn lock(&self, name: &str) -> Result<LockGuard, DiskError> {
         let token = self.with_file(name, Operation::Lock, |state, failure| {
-            state.file_or_new(name);
+            state.id_or_new(name);
             if failure.is_some() || state.locks.contains_key(name) {
                 return Ok(None);
             }
@@ -357,6 +350,7 @@ struct FaultyState {
     is_lying: bool,
     may_block: bool,
     open_files_max: usize,
+    free_bytes: Option<u64>,
 }
 
 impl FaultyState {
@@ -367,7 +361,12 @@ impl FaultyState {
         if self.stop_at.is_some_and(|stop_at| number >= stop_at) {
             return Err(io::Error::other("the power is cut"));
         }
-        Ok(self.failures.remove(&number))
+        let failure = self.failures.remove(&number);
+        if failure == Some(DiskFailure::WriteBack) {
+            self.files.values_mut().for_each(StoredFile::fail_write_back);
+            return Ok(None);
+        }
+        Ok(failure)
     }
 
     fn new_id(&mut self) -> u64 {
@@ -388,16 +387,53 @@ impl FaultyState {
 
     fn file(&mut self, name: &str) -> io::Result<&mut StoredFile> {
         let id = self.id(name)?;
-        Ok(self.files.entry(id).or_default())
+        Ok(self.file_of(id))
     }
 
-    fn file_or_new(&mut self, name: &str) -> &mut StoredFile {
-        let id = self.names.get(name).copied().unwrap_or_else(|| {
+    fn file_of(&mut self, id: u64) -> &mut StoredFile {
+        self.files.entry(id).or_default()
+    }
+
+    fn id_or_new(&mut self, name: &str) -> u64 {
+        self.names.get(name).copied().unwrap_or_else(|| {
             let id = self.new_id();
             self.change_names(NameChange::Create { name: name.to_owned(), id });
+            self.file_of(id);
             id
-        });
-        self.files.entry(id).or_default()
+        })
+    }
+
+    /// Adds the bytes at a file's end, or a part of them.
+    fn append(&mut self, id: u64, bytes: &[u8], failure: Option<DiskFailure>) {
+        let written = self.part_written(bytes.len(), failure);
+        let bytes = bytes.iter().take(written).copied().collect();
+        let file = self.file_of(id);
+        file.put(Change::Put { offset: file.content.len(), bytes });
+    }
+
+    fn open_to_write(&mut self, id: u64, failure: Option<DiskFailure>) -> OpenedToWrite {
+        self.hold_open(id, failure);
+        let seen_write_backs = self.file_of(id).failed_write_backs;
+        OpenedToWrite { id, seen_write_backs, crash_count: self.crash_count }
+    }
+
+    /// Holds a file open, so that it outlives its name, unless that is to fail.
+    fn hold_open(&mut self, id: u64, failure: Option<DiskFailure>) {
+        if failure.is_none() {
+            let count = self.open_counts.entry(id).or_default();
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// Closes a file that was opened after `crash_count` crashes.
+    fn close(&mut self, id: u64, crash_count: u64) {
+        if self.crash_count != crash_count {
+            return;
+        }
+        if let Some(count) = self.open_counts.get_mut(&id) {
+            *count = count.saturating_sub(1);
+        }
+        self.open_counts.retain(|_, count| *count > 0);
     }
 
     fn change_names(&mut self, change: NameChange) {
@@ -453,6 +489,8 @@ struct StoredFile {
     unsynced: Vec<Change>,
     /// What a failed fsync dropped and nobody has written again.
     forgotten: Vec<Range<usize>>,
+    /// How often bytes were forgotten while the system wrote back on its own.
+    failed_write_backs: u64,
 }
 
 impl StoredFile {
@@ -463,6 +501,22 @@ impl StoredFile {
         }
         change.apply(&mut self.content);
         self.unsynced.push(change);
+    }
+
+    fn fail_write_back(&mut self) {
+        if !self.unsynced.is_empty() {
+            self.forget();
+            self.failed_write_backs = self.failed_write_backs.saturating_add(1);
+        }
+    }
+
+    fn fsync(&mut self) {
+        self.durable.clone_from(&self.content);
+        // Bytes that a failed fsync forgot stay forgotten.
+        for hole in &self.forgotten {
+            blank(&mut self.durable, hole);
+        }
+        self.unsynced.clear();
     }
 
     /// A failed fsync: the system counts the bytes as written, and they are not.
@@ -520,33 +574,6 @@ impl Change {
 
 fn blank(content: &mut [u8], hole: &Range<usize>) {
     content.iter_mut().take(hole.end).skip(hole.start).for_each(|byte| *byte = 0);
-}
-
-/// A change of the folder.
-#[derive(Debug)]
-enum NameChange {
-    Create { name: String, id: u64 },
-    Rename { from: String, to: String, id: u64 },
-    Remove { name: String },
-}
-
-impl NameChange {
-    fn apply(&self, names: &mut BTreeMap<String, u64>) {
-        match self {
-            Self::Create { name, id } => {
-                names.insert(name.clone(), *id);
-            }
-            Self::Rename { from, to, id } => {
-                if names.get(from) == Some(id) {
-                    names.remove(from);
-                }
-                names.insert(to.clone(), *id);
-            }
-            Self::Remove { name } => {
-                names.remove(name);
-            }
-        }
-    }
 }
 
 /// Chance that follows from a seed.

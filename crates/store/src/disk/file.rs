@@ -1,11 +1,11 @@
-//! A file that is held open, and one of a real folder.
+//! A file that is held open for reading or writing, and one of a real folder.
 //!
-//! Knows: how to read a range at once or not at all, and how to wait for it.
+//! Knows: how to read a range at once or not at all, how to wait for it, and how to make bytes durable.
 //! Never knows: the file's name after it was opened, what the bytes mean, or which thread waits.
 
 use std::fmt;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::ops::Range;
 
 use super::positional::{CachedRead, PositionalFile};
@@ -30,6 +30,47 @@ pub trait DataFile: fmt::Debug + Send + Sync {
 
     /// Reads the range if that takes no waiting.
     fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<CachedRead, DiskError>;
+}
+
+/// A file held open for writing, from the first write until its bytes are durable.
+///
+/// The system reports a failed write-back only to descriptors that were open when it failed: it may
+/// evict the inode, and the error with it, as soon as none is. An fsync of a file that was opened anew
+/// can succeed although bytes were lost.
+pub trait WritableFile: fmt::Debug + Send + Sync {
+    /// Adds `bytes` at the end. After an error any part of them may have been added.
+    fn append(&mut self, bytes: &[u8]) -> Result<(), DiskError>;
+
+    /// Makes the bytes durable, but not the name. After an error the bytes that were written through this
+    /// file are lost, even if the next call succeeds: they must be written again.
+    fn fsync(&mut self) -> Result<(), DiskError>;
+}
+
+/// A file of a real folder, open for appending.
+#[derive(Debug)]
+pub(super) struct AppendFile {
+    place: String,
+    file: File,
+}
+
+impl AppendFile {
+    pub(super) fn new(place: String, file: File) -> Self {
+        Self { place, file }
+    }
+
+    fn failed(&self, operation: Operation) -> impl FnOnce(io::Error) -> DiskError {
+        move |cause| DiskError::from_system(self.place.clone(), operation, cause)
+    }
+}
+
+impl WritableFile for AppendFile {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
+        self.file.write_all(bytes).map_err(self.failed(Operation::Append))
+    }
+
+    fn fsync(&mut self) -> Result<(), DiskError> {
+        self.file.sync_all().map_err(self.failed(Operation::FsyncFile))
+    }
 }
 
 /// A file of a real folder.
@@ -125,8 +166,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let disk = Folder::open(folder.path()).unwrap();
         let content: Vec<u8> = (0..=u8::MAX).cycle().take(1 << 20).collect();
-        disk.write("a", &content).unwrap();
-        disk.fsync_file("a").unwrap();
+        disk.write("a", &content).unwrap().fsync().unwrap();
         let evicted = File::open(folder.path().join("a")).unwrap();
         fadvise(&evicted, 0, None, Advice::DontNeed).unwrap();
 

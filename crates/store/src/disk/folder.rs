@@ -2,9 +2,6 @@
 //!
 //! Knows: `std::fs`, and what Linux promises of fsync and rename.
 //! Never knows: what a file holds.
-//!
-//! No file that is written stays open between calls. Linux reports a failed write-back to the next fsync of the file
-//! through any descriptor if nobody has seen it yet, so opening a file only to fsync it loses nothing.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
@@ -15,10 +12,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use super::file::OpenFile;
+use rustix::fs::statvfs;
+
+use super::file::{AppendFile, OpenFile};
 use super::{
     DataFile, Disk, DiskError, FileVersion, Irregular, LockGuard, LockHolder, Operation,
-    is_file_name, range_bytes,
+    WritableFile, is_file_name, range_bytes,
 };
 
 /// Bytes of what is read about the holder of a lock.
@@ -188,6 +187,11 @@ impl Disk for Folder {
         Ok(entries.filter_map(|(name, kind)| Some(Irregular { name, kind: kind? })).collect())
     }
 
+    fn free_bytes(&self) -> Result<Option<u64>, DiskError> {
+        let found = statvfs(&self.path).map_err(|it| self.failed(Operation::Open, it.into()))?;
+        Ok(Some(found.f_bavail.saturating_mul(found.f_frsize)))
+    }
+
     fn file_bytes(&self, name: &str) -> Result<u64, DiskError> {
         self.with_regular_file(name, Operation::Read, |path| Ok(fs::metadata(path)?.len()))
     }
@@ -218,18 +222,20 @@ impl Disk for Folder {
         Ok(Arc::new(OpenFile::new(self.file_place(name), file, file_bytes)))
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
-        self.with_regular_file(name, Operation::Write, |path| File::create(path)?.write_all(bytes))
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<Box<dyn WritableFile>, DiskError> {
+        let file = self.with_regular_file(name, Operation::Write, |path| {
+            let mut file = File::create(path)?;
+            file.write_all(bytes).map(|()| file)
+        })?;
+        Ok(Box::new(AppendFile::new(self.file_place(name), file)))
     }
 
-    fn append(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
-        self.with_regular_file(name, Operation::Append, |path| {
-            OpenOptions::new().append(true).open(path)?.write_all(bytes)
-        })
-    }
-
-    fn fsync_file(&self, name: &str) -> Result<(), DiskError> {
-        self.with_regular_file(name, Operation::FsyncFile, |path| File::open(path)?.sync_all())
+    fn append(&self, name: &str, bytes: &[u8]) -> Result<Box<dyn WritableFile>, DiskError> {
+        let file = self.with_regular_file(name, Operation::Append, |path| {
+            let mut file = OpenOptions::new().append(true).open(path)?;
+            file.write_all(bytes).map(|()| file)
+        })?;
+        Ok(Box::new(AppendFile::new(self.file_place(name), file)))
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
@@ -422,9 +428,8 @@ mod tests {
                 disk.read_range(name, 0..1).map(drop),
                 disk.file_bytes(name).map(drop),
                 disk.open(name).map(drop),
-                disk.write(name, b"x"),
-                disk.append(name, b"x"),
-                disk.fsync_file(name),
+                disk.write(name, b"x").map(drop),
+                disk.append(name, b"x").map(drop),
                 disk.lock(name).map(drop),
             ] {
                 let refused = refused.unwrap_err().to_string();

@@ -117,7 +117,7 @@ fn a_failure_at_any_operation_changes_nothing_and_can_be_tried_again() {
     let disk = FaultyDisk::new(1);
     go_on(&disk, &script, 0);
     let operations = disk.operation_count();
-    for failure in [DiskFailure::NoSpace, DiskFailure::Io] {
+    for failure in [DiskFailure::NoSpace, DiskFailure::Io, DiskFailure::WriteBack] {
         for number in 0..operations {
             for crash in CRASHES {
                 let context = format!("operation {number}: {failure:?}, then {crash:?}");
@@ -148,7 +148,7 @@ fn staying_after_a_failure_is_made_durable_too() {
     let (mut head, _) = open(&disk).unwrap();
     script[0](&mut head).unwrap();
     script[1](&mut head).unwrap();
-    disk.fail_after(3, DiskFailure::NoSpace); // the batch is in the file, its fsync failed
+    disk.fail_after(4, DiskFailure::NoSpace); // the batch is in the file, its fsync failed
     script[2](&mut head).unwrap_err();
     assert_eq!(shown(&open(&disk).unwrap().0), states[3]);
     head.rewind(head.view().tip().unwrap().hash()).unwrap();
@@ -164,7 +164,7 @@ fn the_log_before_a_full_disk_goes_when_another_is_there() {
     let (mut head, _) = open(&disk).unwrap();
     script[0](&mut head).unwrap();
     script[1](&mut head).unwrap();
-    for at in [3, 0, 1, 0] {
+    for at in [4, 0, 1, 0] {
         disk.fail_after(at, DiskFailure::NoSpace);
         script[2](&mut head).unwrap_err();
     }
@@ -183,7 +183,7 @@ fn what_a_failed_fsync_left_in_memory_is_not_built_upon() {
     let (mut head, _) = open(&disk).unwrap();
     script[0](&mut head).unwrap();
     script[1](&mut head).unwrap();
-    disk.fail_after(3, DiskFailure::Io); // the fsync, after two looks at the file and the append
+    disk.fail_after(4, DiskFailure::Io); // the fsync, after two reads, the opening and the append
     script[2](&mut head).unwrap_err();
     let (mut head, recovery) = open(&disk).unwrap();
     assert!(recovery.is_clean());
@@ -381,7 +381,7 @@ fn a_damaged_log_outlives_a_crash_at_any_operation_of_the_change_after_it() {
     for at in 0..20 {
         for crash in CRASHES {
             let disk = disk_with(&bytes);
-            disk.fsync_file("head-2.log").unwrap();
+            disk.append("head-2.log", &[]).unwrap().fsync().unwrap();
             disk.fsync_folder().unwrap();
             let (mut head, _) = open(&disk).unwrap();
             disk.stop_after(at);
@@ -524,7 +524,9 @@ fn play(seed: u64) {
         let count = u64::try_from(dice.below(8)).unwrap();
         match trouble {
             0 => disk.stop_after(count),
-            1 => disk.fail_after(count, [DiskFailure::NoSpace, DiskFailure::Io][dice.below(2)]),
+            1 => disk.fail_after(count, {
+                [DiskFailure::NoSpace, DiskFailure::Io, DiskFailure::WriteBack][dice.below(3)]
+            }),
             _ => {}
         }
         let (next, outcome) = random_change(&mut dice, &mut head, &model);

@@ -2,7 +2,6 @@
 //! Of blocks with the letter [`SPARSE`] only one in sixteen has a transaction: whole slots of them are
 //! made in a moment.
 
-use alloy_consensus::crypto::secp256k1::sign_message;
 use alloy_consensus::{
     Eip658Value, EthereumTxEnvelope, Header, Receipt as Fields, SignableTransaction as _,
     TxEip4844, TxLegacy, TxType,
@@ -91,7 +90,7 @@ fn transaction(number: u64, letter: u8, index: u64) -> alloy_primitives::Bytes {
     let nonce = number * 1000 + u64::from(letter) * 3 + index;
     let to = TxKind::Call(Address::repeat_byte(letter));
     let tx = TxLegacy { nonce, gas_limit: 21_000, to, ..TxLegacy::default() };
-    let signature = sign_message(B256::repeat_byte(7), tx.signature_hash()).unwrap();
+    let signature = chain::sign(B256::repeat_byte(7), tx.signature_hash()).unwrap();
     let envelope: EthereumTxEnvelope<TxEip4844> = tx.into_signed(signature).into();
     envelope.encoded_2718().into()
 }

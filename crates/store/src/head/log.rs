@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::record::{LogStart, Tip, encode_block, encode_tip};
 use super::tree::{Base, Tree};
 use super::{HeadBlock, HeadError};
-use crate::disk::Disk;
+use crate::disk::{Disk, WritableFile};
 use crate::finality::Finality;
 use crate::names::HEAD_STAGED;
 
@@ -130,14 +130,13 @@ impl Log {
             return self.replace(next, finality);
         };
         let batch = written.batches.saturating_add(1);
-        let name = log_name(self.generation);
-        let mut writer = LogWriter::new(&*self.disk, name, written.file_bytes);
+        let file = self.disk.append(&log_name(self.generation), &[])?;
+        let mut writer = LogWriter::new(file, written.file_bytes);
         for block in added {
             writer.block(batch, block)?;
         }
-        writer.tip(batch, tip_of(next, base, finality))?; // 1. the batch is in the file
-        self.disk.fsync_file(&writer.name)?; //             2. it is durable
-        (self.written, self.finality) = (Some(writer.finish(batch)), finality);
+        writer.tip(batch, tip_of(next, base, finality))?; //      1. the batch is in the file
+        (self.written, self.finality) = (Some(writer.finish(batch)?), finality); // 2. and durable
         Ok(())
     }
 
@@ -154,24 +153,23 @@ impl Log {
         self.generation = self.generation.saturating_add(1);
         let name = log_name(self.generation);
         self.keep_damaged()?; //                            0. a copy, before anything can go
-        let written = self.stage(next, base, finality)?; // 1. beside the others, over what a crash left
-        self.disk.fsync_file(HEAD_STAGED)?; //              2. the contents are durable
-        self.disk.rename(HEAD_STAGED, &name)?; //           3. the highest generation counts
-        self.disk.fsync_folder()?; //                       4. the name is durable
+        let written = self.stage(next, base, finality)?; // 1. beside the others, and durable
+        self.disk.rename(HEAD_STAGED, &name)?; //           2. the highest generation counts
+        self.disk.fsync_folder()?; //                       3. the name is durable
         (self.written, self.finality) = (Some(written), finality);
-        self.sweep(); //                                    5. the others are worthless
+        self.sweep(); //                                    4. the others are worthless
         Ok(())
     }
 
-    /// Writes the whole tree: each canonical block is a batch, so that damage costs only what is
-    /// above it, and one more has the side branches.
+    /// Writes the whole tree and makes it durable: each canonical block is a batch, so that damage costs
+    /// only what is above it, and one more has the side branches.
     fn stage(&self, next: &Tree, base: Base, finality: Finality) -> Result<WrittenLog, HeadError> {
         let canonical = u64::try_from(next.canonical().len()).unwrap_or(u64::MAX);
         let whole_batches = canonical.saturating_add(1);
         let start = LogStart { generation: self.generation, whole_batches, base };
         let start = start.encode();
-        self.disk.write(HEAD_STAGED, &start)?;
-        let mut writer = LogWriter::new(&*self.disk, HEAD_STAGED.to_owned(), length(start.len()));
+        let file = self.disk.write(HEAD_STAGED, &start)?; // over what a crash left
+        let mut writer = LogWriter::new(file, length(start.len()));
         for (batch, block) in (1..).zip(next.canonical()) {
             writer.block(batch, block)?;
             encode_tip(batch, Tip { hash: block.hash(), finality }, &mut writer.buffer);
@@ -180,7 +178,7 @@ impl Log {
             writer.block(whole_batches, block)?;
         }
         writer.tip(whole_batches, tip_of(next, base, finality))?;
-        Ok(writer.finish(whole_batches))
+        writer.finish(whole_batches)
     }
 
     /// Makes the log believe that it has so many batches.
@@ -214,14 +212,14 @@ impl Log {
                 }
                 found => found?,
             };
-            self.disk.write(&copy, &[])?;
+            let mut file = self.disk.write(&copy, &[])?;
             let mut at = 0;
             while at < file_bytes {
                 let end = at.saturating_add(COPY_BYTES).min(file_bytes);
-                self.disk.append(&copy, &self.disk.read_range(&name, at..end)?)?;
+                file.append(&self.disk.read_range(&name, at..end)?)?;
                 at = end;
             }
-            self.disk.fsync_file(&copy)?;
+            file.fsync()?;
             self.disk.fsync_folder()?;
             self.old.set_aside.remove(&name);
             self.old.removed.insert(name);
@@ -236,9 +234,8 @@ fn tip_of(tree: &Tree, base: Base, finality: Finality) -> Tip {
 }
 
 /// Collects records and appends them.
-struct LogWriter<'a> {
-    disk: &'a dyn Disk,
-    name: String,
+struct LogWriter {
+    file: Box<dyn WritableFile>,
     buffer: Vec<u8>,
     /// How long the file is without what is in the buffer.
     file_bytes: u64,
@@ -246,9 +243,9 @@ struct LogWriter<'a> {
     last_record: Vec<u8>,
 }
 
-impl<'a> LogWriter<'a> {
-    fn new(disk: &'a dyn Disk, name: String, file_bytes: u64) -> Self {
-        Self { disk, name, buffer: Vec::new(), file_bytes, last_record: Vec::new() }
+impl LogWriter {
+    fn new(file: Box<dyn WritableFile>, file_bytes: u64) -> Self {
+        Self { file, buffer: Vec::new(), file_bytes, last_record: Vec::new() }
     }
 
     fn block(&mut self, batch: u64, block: &HeadBlock) -> Result<(), HeadError> {
@@ -264,15 +261,17 @@ impl<'a> LogWriter<'a> {
     }
 
     fn flush(&mut self) -> Result<(), HeadError> {
-        self.disk.append(&self.name, &self.buffer)?;
+        self.file.append(&self.buffer)?;
         self.file_bytes = self.file_bytes.saturating_add(length(self.buffer.len()));
         self.buffer.clear();
         Ok(())
     }
 
-    /// What the file has when everything is in it.
-    fn finish(self, batches: u64) -> WrittenLog {
-        WrittenLog { batches, file_bytes: self.file_bytes, last_record: self.last_record }
+    /// What the file has when everything is in it, and durable.
+    fn finish(mut self, batches: u64) -> Result<WrittenLog, HeadError> {
+        self.file.fsync()?;
+        let Self { file_bytes, last_record, .. } = self;
+        Ok(WrittenLog { batches, file_bytes, last_record })
     }
 }
 

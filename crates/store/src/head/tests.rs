@@ -481,7 +481,10 @@ fn a_log_that_somebody_cut_replaced_or_removed_is_told_and_written_anew() {
         },
         "bytes, this process wrote",
     );
-    check_log_changed(|disk| disk.append("head-1.log", b"x").unwrap(), "bytes, this process wrote");
+    check_log_changed(
+        |disk| drop(disk.append("head-1.log", b"x").unwrap()),
+        "bytes, this process wrote",
+    );
     check_log_changed(|disk| disk.remove("head-1.log").unwrap(), "is not there");
     // A log of the same length, as of another chain.
     check_log_changed(

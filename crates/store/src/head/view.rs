@@ -37,7 +37,16 @@ pub struct HeadView {
 
 impl HeadView {
     pub(super) fn new(tree: &Tree) -> Self {
-        let blocks = tree.canonical().to_vec();
+        let side_blocks = tree.side_blocks().into_iter();
+        let side_blocks = side_blocks.map(|block| (block.hash(), Arc::clone(block))).collect();
+        Self::of(tree.base().and_then(Base::block), tree.canonical().to_vec(), side_blocks)
+    }
+
+    fn of(
+        base: Option<(BlockNumber, B256)>,
+        blocks: Vec<Arc<HeadBlock>>,
+        side_blocks: HashMap<B256, Arc<HeadBlock>>,
+    ) -> Self {
         let by_hash =
             blocks.iter().enumerate().map(|(position, block)| (block.hash(), position)).collect();
         let tx_count = blocks.iter().map(|block| block.tx_hashes().len()).sum();
@@ -49,9 +58,6 @@ impl HeadView {
                 by_tx_hash.entry(*hash).or_insert(place);
             }
         }
-        let base = tree.base().and_then(Base::block);
-        let side_blocks = tree.side_blocks().into_iter();
-        let side_blocks = side_blocks.map(|block| (block.hash(), Arc::clone(block))).collect();
         Self { base, blocks, by_hash, by_tx_hash, side_blocks }
     }
 
@@ -65,6 +71,23 @@ impl HeadView {
     #[must_use]
     pub fn blocks(&self) -> &[Arc<HeadBlock>] {
         &self.blocks
+    }
+
+    /// The hash of a block, or of the one that the lowest block stands on.
+    pub(crate) fn find_hash(&self, number: BlockNumber) -> Option<B256> {
+        let base = self.base.filter(|(base, _)| *base == number).map(|(_, hash)| hash);
+        base.or_else(|| self.find_block(number).map(|block| block.hash()))
+    }
+
+    /// The same head without the blocks from this number on, which leave the canonical chain. A head
+    /// that keeps none stands nowhere: the block below may be of another chain too.
+    pub(crate) fn below(&self, end: BlockNumber) -> Self {
+        let (kept, left): (Vec<_>, Vec<_>) =
+            self.blocks.iter().cloned().partition(|block| block.number() < end);
+        let base = self.base.filter(|_| !kept.is_empty());
+        let mut side_blocks = self.side_blocks.clone();
+        side_blocks.extend(left.into_iter().map(|block| (block.hash(), block)));
+        Self::of(base, kept, side_blocks)
     }
 
     /// The newest block.

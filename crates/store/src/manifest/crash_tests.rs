@@ -129,7 +129,7 @@ fn a_failure_at_any_operation_leaves_a_whole_manifest_and_can_be_tried_again() {
 #[test]
 fn a_failure_and_then_a_crash_leaves_the_old_manifest_or_the_new_one() {
     let (old, new) = old_and_new();
-    for failure in [DiskFailure::NoSpace, DiskFailure::Io] {
+    for failure in [DiskFailure::NoSpace, DiskFailure::Io, DiskFailure::WriteBack] {
         for_each_crash(|seed, count, crash| {
             let disk = disk_with(Some(&old), seed);
             disk.fail_after(count, failure);
@@ -170,10 +170,7 @@ fn the_wrong_order_would_be_caught() {
         disk.rename("manifest.staged", MANIFEST_NAME)?;
         disk.fsync_folder()
     };
-    let in_place = |disk: &FaultyDisk| {
-        disk.write(MANIFEST_NAME, &new.encode())?;
-        disk.fsync_file(MANIFEST_NAME)
-    };
+    let in_place = |disk: &FaultyDisk| disk.write(MANIFEST_NAME, &new.encode())?.fsync();
     let orders: [&Order<'_>; 2] = [&without_fsync, &in_place];
     for order in orders {
         let mut damaged = 0;

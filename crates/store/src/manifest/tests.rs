@@ -335,10 +335,21 @@ fn another_chain_is_refused_and_what_was_unknown_is_learnt() {
 }
 
 #[test]
+fn an_anchor_that_contradicts_genesis_is_an_error_that_names_both() {
+    let genesis_hash = B256::repeat_byte(1);
+    let anchor = Anchor { number: 0, hash: B256::repeat_byte(2) };
+    let network = Network { genesis_hash: Some(genesis_hash), ..Network::default() };
+    let edit = Edit { anchors: vec![anchor], ..Edit::default() };
+    let manifest = Manifest::new(network).edited(edit).unwrap();
+    let expected = ManifestConflict::Anchor { refused: anchor, trusted: genesis_hash };
+    assert_eq!(manifest.statuses(), Err(expected));
+}
+
+#[test]
 fn statuses_follow_from_anchors_and_parent_links() {
     let text = |manifest: &Manifest| {
-        let lines =
-            manifest.statuses().into_iter().map(|(range, status)| format!("{range} {status}"));
+        let statuses = manifest.statuses().unwrap().into_iter();
+        let lines = statuses.map(|(range, status)| format!("{range} {status}"));
         lines.collect::<Vec<_>>().join(", ")
     };
     let anchor = format!("anchored by 8447:{}", hash_of(8447));
@@ -478,7 +489,7 @@ fn a_digest_only_segment_takes_its_mark_with_it_and_nothing_is_linked_through_it
     let manifest = digest_only_sample();
     assert!(manifest.is_digest_only("8192-8447.seg") && !manifest.is_digest_only("0-8191.seg"));
     let texts = |manifest: &Manifest| {
-        let statuses = manifest.statuses().into_iter();
+        let statuses = manifest.statuses().unwrap().into_iter();
         statuses.map(|(range, status)| format!("{range} {status}")).collect::<Vec<_>>().join(", ")
     };
     let epoch = "0..8191 anchored by accumulator epoch 0";

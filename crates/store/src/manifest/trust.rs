@@ -5,8 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use chain::BlockRange;
-use chain::trust::{Anchors, Opponent, ProvenRun, TrustStatus, assess};
+use chain::accumulator::EPOCH_BLOCKS;
+use chain::trust::{AnchorConflict, Anchors, Epoch, Opponent, ProvenRun, TrustStatus, assess};
+use chain::{BlockNumber, BlockRange};
 
 use super::{Manifest, ManifestConflict, SegmentEntry};
 use crate::layout::{join_ranges, overlap};
@@ -27,36 +28,42 @@ impl Manifest {
     pub(crate) fn trust_run(&self, entry: &SegmentEntry) -> ProvenRun {
         let range = entry.range;
         let hashes = self.anchors.range(range.first()..range.end());
-        let epoch = self.epochs().find(|epoch| range.contains(epoch.last));
+        // No epoch below ends here, and of the others the lowest ends first.
+        let mut epochs = self.epochs.range(range.first() / EPOCH_BLOCKS..);
+        let epoch = epochs.find(|(_, last)| **last >= range.first());
+        let epoch = epoch.filter(|(_, last)| range.contains(**last));
         ProvenRun {
             range,
             parent_hash: entry.parent_hash,
             last_hash: entry.last_hash,
             hashes: hashes.map(|(number, hash)| (*number, *hash)).collect(),
-            epoch,
+            epoch: epoch.map(|(number, last)| Epoch { number: *number, last: *last }),
             difficulty: None,
         }
     }
 
     /// What the folder trusts: its genesis, and what held blocks were proven by.
-    #[must_use]
-    pub fn trusted(&self) -> Anchors {
-        self.add_trusted(Anchors::of_genesis(self.network.genesis_hash))
+    pub fn trusted(&self) -> Result<Anchors, ManifestConflict> {
+        self.add_trusted(Anchors::of_genesis(self.network.genesis_hash), |_| true)
     }
 
-    /// The same beside what somebody else trusts.
-    pub(crate) fn add_trusted(&self, others: Anchors) -> Anchors {
-        let anchors = self.anchors().fold(others, |anchors, anchor| {
-            // Two hashes for one block are refused when a manifest is made, or admitted beside another.
-            anchors.clone().with_operator(anchor).unwrap_or(anchors)
-        });
-        self.epochs().fold(anchors, |anchors, epoch| anchors.with_proven_epoch(epoch.number))
+    /// The same beside what other manifests trust, for blocks that count.
+    pub(crate) fn add_trusted(
+        &self,
+        others: Anchors,
+        counts: impl Fn(BlockNumber) -> bool,
+    ) -> Result<Anchors, ManifestConflict> {
+        let own = self.anchors().filter(|anchor| counts(BlockNumber(anchor.number)));
+        let anchors = others.with_operators(own).map_err(|conflict| {
+            let AnchorConflict { refused, trusted, .. } = conflict;
+            ManifestConflict::Anchor { refused, trusted }
+        })?;
+        Ok(self.epochs().fold(anchors, |anchors, epoch| anchors.with_proven_epoch(epoch.number)))
     }
 
     /// How far the held blocks can be trusted to be canonical, lowest first.
-    #[must_use]
-    pub fn statuses(&self) -> Vec<(BlockRange, TrustStatus)> {
-        statuses_of(&self.trust_runs(), &self.digest_only(), &self.trusted())
+    pub fn statuses(&self) -> Result<Vec<(BlockRange, TrustStatus)>, ManifestConflict> {
+        Ok(statuses_of(&self.trust_runs(), &self.digest_only(), &self.trusted()?))
     }
 
     /// The blocks of segments that were taken as somebody published them, and that nobody has proven.
@@ -92,9 +99,9 @@ impl Manifest {
     }
 
     /// The files of proven segments that contradict each other, or a trusted hash.
-    pub(crate) fn contradictory_segments(&self) -> BTreeSet<String> {
+    pub(crate) fn contradictory_segments(&self) -> Result<BTreeSet<String>, ManifestConflict> {
         let segments: Vec<&SegmentEntry> = self.proven_segments().collect();
-        let assessed = assess(&self.trust_runs(), &self.trusted());
+        let assessed = assess(&self.trust_runs(), &self.trusted()?);
         let refused = assessed.into_iter().enumerate();
         let refused = refused.filter_map(|(position, it)| Some((position, it.err()?.with)));
         let positions = refused.flat_map(|(position, with)| match with {
@@ -102,18 +109,18 @@ impl Manifest {
             Opponent::ProvenRun(other, _) => [Some(position), Some(other)],
         });
         let files = positions.flatten().filter_map(|position| segments.get(position));
-        files.map(|entry| entry.file_name.clone()).collect()
+        Ok(files.map(|entry| entry.file_name.clone()).collect())
     }
 
     /// The files of proven segments with blocks that link to nothing trusted.
-    pub(crate) fn unanchored_segments(&self) -> BTreeSet<String> {
-        let assessed = assess(&self.trust_runs(), &self.trusted());
+    pub(crate) fn unanchored_segments(&self) -> Result<BTreeSet<String>, ManifestConflict> {
+        let assessed = assess(&self.trust_runs(), &self.trusted()?);
         let with_status = self.proven_segments().zip(assessed);
         let unanchored = with_status.filter(|(_, assessed)| {
             let mut statuses = assessed.iter().flatten();
             statuses.any(|(_, status)| *status == TrustStatus::Unanchored)
         });
-        unanchored.map(|(entry, _)| entry.file_name.clone()).collect()
+        Ok(unanchored.map(|(entry, _)| entry.file_name.clone()).collect())
     }
 }
 

@@ -46,6 +46,15 @@ pub(super) enum Act {
         finalized: BlockNumber,
         told: Learned,
     },
+    /// Blocks above the head's tip, without the first `skipped`, are sealed: all of them are final.
+    SealAbove {
+        blocks: Vec<B256>,
+        skipped: usize,
+    },
+    /// A human drops what is above a block, sealed or not.
+    RewindTo {
+        block: BlockId,
+    },
     /// Ranges of final blocks arrive, as an import brings them.
     Import {
         held: Vec<HeldRange>,
@@ -70,6 +79,8 @@ impl Act {
             Self::Switch { .. } => "switch",
             Self::Finalize { .. } => "finalize",
             Self::Seal { .. } => "seal",
+            Self::SealAbove { .. } => "seal above",
+            Self::RewindTo { .. } => "rewind to",
             Self::Import { .. } => "import",
         }
     }
@@ -98,6 +109,13 @@ impl Act {
                 writer.set_finality(Finality { safe: None, finalized: Some(*block) })
             }
             Self::Seal { finalized, told } => return writer.seal(*finalized, told.facts()),
+            Self::SealAbove { blocks, skipped } => {
+                let numbers = blocks[*skipped..].iter().map(|hash| get(*hash, true).header.number);
+                let range = BlockRange::from_count(numbers.min().unwrap(), count(blocks, *skipped));
+                let sealed = HeldRange { range: range.unwrap(), has_receipts: true };
+                import(writer, &[sealed], truth, CommitFacts::default())
+            }
+            Self::RewindTo { block } => return writer.rewind_to(block.number, block.hash),
             Self::Import { held, told } => import(writer, held, truth, told.facts()),
         }?;
         Ok(None)
@@ -142,6 +160,16 @@ impl Act {
                     told.learn(&mut sealed);
                 }
             }
+            Self::SealAbove { blocks, skipped } => {
+                for hash in &blocks[*skipped..] {
+                    sealed.take(get(*hash, true).header.number, *hash, true);
+                }
+            }
+            Self::RewindTo { block } => {
+                sealed.blocks.retain(|number, _| *number <= block.number.get());
+                sealed.anchors.retain(|number, _| *number <= block.number.get());
+                head.rewind_to(*block);
+            }
             Self::Import { held, told } => {
                 for HeldRange { range, has_receipts } in held {
                     for number in range.first()..range.end() {
@@ -168,6 +196,10 @@ impl Learned {
         sealed.anchors.extend(self.anchor.map(|anchor| (anchor.number, anchor.hash)));
         sealed.genesis_hash = sealed.genesis_hash.or(self.genesis_hash);
     }
+}
+
+fn count(blocks: &[B256], skipped: usize) -> u64 {
+    u64::try_from(blocks.len() - skipped).unwrap()
 }
 
 /// Brings final blocks as an import does: past the head, into segments at once.
@@ -211,7 +243,7 @@ impl Situation<'_> {
         if self.head.base.is_none() {
             return if dice.one_in(3) { self.import(dice) } else { self.extend(dice) };
         }
-        match dice.below(18) {
+        match dice.below(20) {
             0..=4 => self.extend(dice),
             5 | 6 => self.reorg(dice),
             7 => self.same_with_receipts(dice),
@@ -219,6 +251,8 @@ impl Situation<'_> {
             9 => self.switch(dice),
             10..=12 => self.seal(dice),
             13 | 14 => self.finalize(dice),
+            15 => self.seal_above(dice),
+            16 => self.rewind_to(dice),
             _ => self.import(dice),
         }
     }
@@ -319,6 +353,31 @@ impl Situation<'_> {
         }
     }
 
+    fn seal_above(&self, dice: &mut Dice) -> Act {
+        let (Some(_), Some(place)) = (self.head.tip(), self.head.next()) else {
+            return self.import(dice);
+        };
+        let blocks = self.grow(place, b'a', dice.between(1, 40));
+        if blocks.is_empty() {
+            return self.import(dice);
+        }
+        let skipped = dice.below(u64::try_from(blocks.len()).unwrap());
+        Act::SealAbove { blocks, skipped: usize::try_from(skipped).unwrap() }
+    }
+
+    /// Any block that is held stays with all below it.
+    fn rewind_to(&self, dice: &mut Dice) -> Act {
+        let mut held: BTreeMap<u64, (B256, bool)> = self.head.canonical();
+        held.extend(&self.sealed.blocks);
+        let held: Vec<_> = held.into_iter().collect();
+        match dice.pick(&held) {
+            Some((number, (hash, _))) => {
+                Act::RewindTo { block: BlockId { number: BlockNumber(*number), hash: *hash } }
+            }
+            None => self.import(dice),
+        }
+    }
+
     fn import(&self, dice: &mut Dice) -> Act {
         let (Some(first), Some(last)) =
             (self.truth.keys().next().copied(), self.truth.keys().last().copied())
@@ -383,6 +442,10 @@ impl fmt::Display for Act {
             Self::Switch { tip } => write!(f, "switch to {}", blocks(&[*tip])),
             Self::Finalize { block } => write!(f, "{} is final", block.number),
             Self::Seal { finalized, told } => write!(f, "seal to {finalized}{told}"),
+            Self::SealAbove { blocks: hashes, skipped } => {
+                write!(f, "seal {} without {skipped}", blocks(hashes))
+            }
+            Self::RewindTo { block } => write!(f, "rewind to block {}", block.number),
             Self::Import { held, told } => {
                 f.write_str("import")?;
                 for HeldRange { range, has_receipts } in held {

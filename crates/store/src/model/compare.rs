@@ -41,7 +41,7 @@ pub(super) fn lists(view: &View, sealed: &Sealed) -> bool {
 
 /// Whether the head is this one: cheap, to tell states apart.
 pub(super) fn heads(view: &View, head: &HeadState) -> bool {
-    let blocks = view.head().blocks().iter();
+    let blocks = view.whole_head().blocks().iter();
     let blocks: Vec<_> =
         blocks.map(|it| (it.number().get(), it.hash(), it.block().receipts.is_some())).collect();
     let expected: Vec<_> =
@@ -49,7 +49,7 @@ pub(super) fn heads(view: &View, head: &HeadState) -> bool {
     let base = head.base.filter(|base| base.number > 0);
     let base = base.map(|base| (BlockNumber(base.number - 1), base.parent));
     let finalized = view.finality().finalized;
-    blocks == expected && view.head().base() == base && finalized == head.finalized
+    blocks == expected && view.whole_head().base() == base && finalized == head.finalized
 }
 
 /// Asks a view everything.
@@ -83,13 +83,23 @@ fn compare_all(
     judge: &dyn Fn(Result<()>) -> Result<()>,
 ) -> Result<()> {
     ensure!(lists(view, sealed), "the manifest lists {}, expected {}", text(view), ranges(sealed));
-    ensure!(heads(view, head), "the head is {:?}, expected {:?}", view.head(), head.canonical());
+    let (found, expected) = (view.whole_head(), head.canonical());
+    ensure!(heads(view, head), "the head is {found:?}, expected {expected:?}");
     compare_shown(view, sealed, head, questions, judge)
 }
 
 /// Asks a view of several folders everything.
 pub(super) fn compare_union(view: &View, sealed: &Sealed, questions: &Questions) -> Result<()> {
     compare_shown(view, sealed, &HeadState::default(), questions, &|outcome| outcome)
+}
+
+/// Asks a view everything about blocks, wherever they are: their statuses are those of other sums.
+pub(super) fn compare_shown_chain(
+    view: &View,
+    shown: &Sealed,
+    questions: &Questions,
+) -> Result<()> {
+    compare_blocks(view, &shown.blocks, questions, &|outcome| outcome)
 }
 
 fn compare_shown(
@@ -99,7 +109,16 @@ fn compare_shown(
     questions: &Questions,
     judge: &dyn Fn(Result<()>) -> Result<()>,
 ) -> Result<()> {
-    let shown = shown(sealed, head)?;
+    compare_statuses(view, sealed)?;
+    compare_blocks(view, &shown(sealed, head)?, questions, judge)
+}
+
+fn compare_blocks(
+    view: &View,
+    shown: &Shown,
+    questions: &Questions,
+    judge: &dyn Fn(Result<()>) -> Result<()>,
+) -> Result<()> {
     let one = |(number, _): (&u64, _)| BlockRange::from_count(*number, 1);
     let with_receipts = shown.iter().filter(|(_, (_, has_receipts))| *has_receipts);
     ensure!(view.coverage() == join_ranges(shown.iter().filter_map(one)), "coverage");
@@ -108,15 +127,14 @@ fn compare_shown(
         "coverage with receipts"
     );
     ensure!(view.tip() == shown.keys().last().copied().map(BlockNumber), "tip");
-    compare_statuses(view, sealed)?;
     let mut reader = Reader::new()?;
     for number in questions.numbers.first()..questions.numbers.end() {
         let expected = shown.get(&number).map(|(hash, has_receipts)| get(*hash, *has_receipts));
         let outcome = compare_number(view, &mut reader, number, expected.as_ref());
         judge(outcome.with_context(|| format!("block {number}")))?;
     }
-    compare_logs(view, &mut reader, &shown, judge)?;
-    compare_absent(view, &mut reader, &shown, questions, judge)
+    compare_logs(view, &mut reader, shown, judge)?;
+    compare_absent(view, &mut reader, shown, questions, judge)
 }
 
 /// What can be read of both together. Where both hold a block, they hold the same.
@@ -131,7 +149,7 @@ fn shown(sealed: &Sealed, head: &HeadState) -> Result<Shown> {
 }
 
 fn compare_statuses(view: &View, sealed: &Sealed) -> Result<()> {
-    let statuses = view.statuses_with(None);
+    let statuses = view.statuses_with(None)?;
     for number in sealed.blocks.keys() {
         let found = statuses.iter().find(|(range, _)| range.contains(*number));
         let found = match found {

@@ -266,8 +266,7 @@ fn opening_makes_the_manifest_durable_before_it_removes_what_is_not_listed() {
 
 /// Takes the manifest back to what it was, as somebody does who restores it from a backup.
 fn restore_manifest(disk: &FaultyDisk, bytes: &[u8]) {
-    disk.write(MANIFEST_NAME, bytes).unwrap();
-    disk.fsync_file(MANIFEST_NAME).unwrap();
+    disk.write(MANIFEST_NAME, bytes).unwrap().fsync().unwrap();
 }
 
 fn segment_names(shelf: &Shelf) -> Vec<String> {
@@ -470,9 +469,9 @@ fn after_a_failed_reorg() -> Shelf {
     let fork_point = shelf.truth[&219];
     let other = branch(Place::above(219, fork_point), b'b', 60);
     let other = other.into_iter().map(|hash| get(hash, true)).collect();
-    // The folder is looked at, and two reads compare the log with what was written. Then the batch is
-    // appended, and its fsync fails.
-    shelf.disk.fail_after(4, DiskFailure::NoSpace);
+    // The folder is looked at, and two reads compare the log with what was written. Then the log is
+    // opened, the batch is appended, and its fsync fails.
+    shelf.disk.fail_after(5, DiskFailure::NoSpace);
     let error = shelf.writer.reorg(fork_point, other).unwrap_err().to_string();
     assert!(error.contains("fsync"), "{error}");
     shelf
@@ -580,4 +579,14 @@ fn files_that_cannot_be_read_are_passed_over_while_a_writer_goes_on() {
     shelf.store.look_at_faulty();
     assert!(shelf.store.faulty_files().is_empty());
     shelf.check();
+}
+
+#[test]
+fn trust_is_assessed_before_a_view_is_shown_and_not_by_a_request() {
+    let mut shelf = Shelf::new(range(0, 300));
+    let reader = open_store(&shelf.disk, Limits::default()).unwrap();
+    assert!(reader.view().is_trust_assessed());
+    shelf.bring(&[whole(0, 300)]).unwrap();
+    reader.refresh().unwrap();
+    assert!(reader.view().is_trust_assessed());
 }

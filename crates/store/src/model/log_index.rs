@@ -142,8 +142,7 @@ fn a_damaged_index_is_made_anew_after_an_error_and_after_a_crash_at_any_operatio
         let bytes = shelf.disk.read(&name, 1 << 20).unwrap();
         let mut damaged = bytes.clone();
         damaged[bytes.len() / 3] ^= 1;
-        shelf.disk.write(&name, &damaged).unwrap();
-        shelf.disk.fsync_file(&name).unwrap();
+        shelf.disk.write(&name, &damaged).unwrap().fsync().unwrap();
         shelf.disk.fail_after(at, DiskFailure::Io);
         let given_up = shelf.writer.give_up_damaged_log_runs(|_| ());
         if given_up.and_then(|_| shelf.writer.index_next_slot()).is_ok() {

@@ -11,7 +11,7 @@ use super::act::import;
 use super::shelf::{Shelf, range, truth, whole};
 use super::world::listed;
 use crate::disk::faulty::FaultyDisk;
-use crate::disk::{DataFile, Disk, DiskError, FileVersion, LockGuard};
+use crate::disk::{DataFile, Disk, DiskError, FileVersion, LockGuard, WritableFile};
 use crate::head::HeadLimits;
 use crate::head::fixture::spec;
 use crate::limits::Limits;
@@ -59,16 +59,12 @@ impl Disk for DroppingDisk {
         self.inner.open(name)
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<Box<dyn WritableFile>, DiskError> {
         self.inner.write(name, bytes)
     }
 
-    fn append(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
+    fn append(&self, name: &str, bytes: &[u8]) -> Result<Box<dyn WritableFile>, DiskError> {
         self.inner.append(name, bytes)
-    }
-
-    fn fsync_file(&self, name: &str) -> Result<(), DiskError> {
-        self.inner.fsync_file(name)
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {

@@ -11,7 +11,8 @@ use crate::error::StoreError;
 use crate::head::fixture::{SPARSE, spec};
 use crate::head::{HeadError, HeadLimits};
 use crate::limits::Limits;
-use crate::{BlockId, Finality};
+use crate::view::View;
+use crate::{BlockId, CommitFacts, Finality};
 
 fn with_head(shelf: &mut Shelf) {
     let recovery = shelf.writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
@@ -63,6 +64,34 @@ fn the_head_goes_before_what_it_stands_on() {
     // And goes on from there.
     shelf.writer.extend(vec![get(shelf.truth[&201], true)]).unwrap();
     assert_eq!(shelf.view().tip(), Some(BlockNumber(201)));
+}
+
+#[test]
+fn blocks_of_the_head_stay_below_a_rewind_whatever_is_sealed_above_them() {
+    let kept = [(450, vec![range(0, 400), range(443, 450)]), (400, vec![range(0, 400)])];
+    for (number, coverage) in kept.into_iter().chain([
+        (350, vec![range(0, 350)]),
+        (300, vec![range(0, 300)]),
+        (299, vec![range(0, 299)]),
+    ]) {
+        let mut shelf = Shelf::new(range(0, 600));
+        shelf.bring(&[whole(0, 299)]).unwrap();
+        with_head(&mut shelf);
+        let head = (300..=400).map(|number| get(shelf.truth[&number], true)).collect();
+        shelf.writer.extend(head).unwrap();
+        shelf.bring(&[whole(443, 599)]).unwrap();
+        let gone = shelf.writer.rewind_to(BlockNumber(number), shelf.truth[&number]).unwrap();
+        assert_eq!(gone, Some(range(443.max(number + 1), 599)), "to {number}");
+        assert_eq!(shelf.view().coverage(), coverage, "to {number}");
+        let mut shelf = shelf.crashed(Crash::default());
+        with_head(&mut shelf);
+        assert_eq!(shelf.view().coverage(), coverage, "to {number}, opened again");
+        // The chain goes on above the block.
+        if number <= 400 {
+            shelf.writer.extend(vec![get(shelf.truth[&(number + 1)], true)]).unwrap();
+            assert_eq!(shelf.view().tip(), Some(BlockNumber(number + 1)));
+        }
+    }
 }
 
 #[test]
@@ -127,6 +156,43 @@ fn a_head_in_whose_place_another_chain_was_sealed_is_left_and_told() {
     assert_eq!((superseded.number, superseded.sealed), (BlockNumber(275), shelf.truth[&275]));
     shelf.check();
     shelf.writer.extend(vec![get(shelf.truth[&301], true)]).unwrap();
+}
+
+/// Seen: the block above a head was sealed with another parent, and its final blocks were gone.
+#[test]
+fn what_is_final_of_a_head_stays_where_only_its_last_block_is_of_another_branch() {
+    let mut shelf = Shelf::new(range(0, 800));
+    shelf.bring(&[whole(0, 299)]).unwrap();
+    with_head(&mut shelf);
+    let losing = branch(Place::above(510, shelf.truth[&510]), b'x', 1);
+    let head = (300..511).map(|number| shelf.truth[&number]).chain(losing.clone());
+    shelf.writer.extend(head.map(|hash| get(hash, true)).collect()).unwrap();
+    let finalized = Some(BlockId { number: BlockNumber(420), hash: shelf.truth[&420] });
+    shelf.writer.set_finality(Finality { safe: finalized, finalized }).unwrap();
+    shelf.bring(&[whole(512, 767)]).unwrap();
+    let coverage = [range(0, 420), range(512, 767)];
+    let shown = |view: &View| (view.coverage().to_vec(), view.superseded().map(|it| it.found));
+    assert_eq!(shown(&shelf.view()), (coverage.to_vec(), Some(losing[0])));
+    let trouble = shelf.store.trouble().unwrap();
+    assert!(trouble.contains(&losing[0].to_string()), "{trouble}");
+    let above = shelf.truth[&767];
+    let refused = shelf.writer.begin_head(BlockNumber(767), above).unwrap_err();
+    assert!(matches!(refused, StoreError::HeadInUse), "{refused}");
+    // The same to a reader, and after the next start of a follower, which drops the others.
+    let mut shelf = shelf.crashed(Crash::default());
+    let reader = open_store(&shelf.disk, Limits::default()).unwrap();
+    let superseded = reader.read_head(spec()).unwrap().superseded;
+    assert_eq!(superseded.map(|it| it.number), Some(BlockNumber(511)));
+    assert_eq!((reader.view().coverage(), reader.trouble()), (&coverage[..], None));
+    let recovery = shelf.writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
+    assert_eq!(recovery.superseded, superseded);
+    assert_eq!(shown(&shelf.view()), (coverage.to_vec(), None));
+    let last = shelf.view().final_in_head().unwrap();
+    let sealed = shelf.writer.seal_all(last, CommitFacts::default()).unwrap();
+    assert_eq!(sealed, Some(range(300, 420)));
+    shelf.writer.begin_head(BlockNumber(767), above).unwrap();
+    shelf.writer.extend(vec![get(shelf.truth[&768], true)]).unwrap();
+    assert_eq!(shelf.view().coverage(), [range(0, 420), range(512, 768)]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use chain::{BlockNumber, BlockRange};
 use super::act::{Act, Learned};
 use super::blocks::{Place, branch, first_place};
 use super::world::{Scene, Trouble, World};
+use crate::block_id::BlockId;
 use crate::disk::faulty::{Crash, DiskFailure};
 use crate::layout::HeldRange;
 
@@ -16,7 +17,8 @@ const NOTHING: Crash = Crash { may_tear_writes: false, may_keep_names: false };
 const NAMES: Crash = Crash { may_tear_writes: false, may_keep_names: true };
 
 /// The changes: the head grows, is reorganised and gets receipts, final blocks come below it in two
-/// pieces that touch, and those of the head are sealed beside them.
+/// pieces that touch, and those of the head are sealed beside them. At last, blocks are sealed above the
+/// head, and all is taken back step by step.
 fn script() -> Vec<Act> {
     let below = branch(first_place(FIRST), b'a', 12);
     let main = branch(Place::above(FIRST + 11, below[11]), b'a', 12);
@@ -25,6 +27,7 @@ fn script() -> Vec<Act> {
         range: BlockRange::from_count(FIRST + first, count).unwrap(),
         has_receipts,
     };
+    let at = |above, hash| BlockId { number: BlockNumber(FIRST + above), hash };
     let import = |held| Act::Import { held: vec![held], told: Learned::default() };
     vec![
         Act::Extend { blocks: main.clone(), has_receipts: true },
@@ -35,6 +38,9 @@ fn script() -> Vec<Act> {
         Act::Seal { finalized: BlockNumber(FIRST + 23), told: Learned::default() },
         import(held(0, 8, true)),
         Act::Rewind { kept: 1 },
+        Act::SealAbove { blocks: branch(Place::above(FIRST + 20, main[8]), b'c', 6), skipped: 2 },
+        Act::RewindTo { block: at(20, main[8]) },
+        Act::RewindTo { block: at(5, below[5]) },
     ]
 }
 

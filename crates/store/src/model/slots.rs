@@ -189,8 +189,7 @@ fn check_pending(view: &View) {
 fn disk_of(image: &Image, seed: u64) -> FaultyDisk {
     let disk = FaultyDisk::new(seed);
     for (name, bytes) in image {
-        disk.write(name, bytes).unwrap();
-        disk.fsync_file(name).unwrap();
+        disk.write(name, bytes).unwrap().fsync().unwrap();
     }
     disk.fsync_folder().unwrap();
     disk

@@ -4,7 +4,7 @@ use std::mem::take;
 use std::sync::{Arc, Mutex};
 
 use super::shelf::{Shelf, range, whole};
-use crate::disk::DiskError;
+use crate::disk::{Disk as _, DiskError};
 use crate::files::{FileSource, LocalFiles};
 use crate::read::{Inline, SegmentBytes, block_on};
 use crate::stat::{PartBytesCache, Stat};
@@ -49,4 +49,26 @@ fn looks_at_a_folder_open_each_segment_once() {
     shelf.bring(&[whole(51, 60)]).unwrap();
     assert_eq!(look(&shelf), [name(&shelf, 0)]);
     assert_eq!(look(&shelf), [""; 0]);
+}
+
+/// Seen: nothing was known of a folder with one segment that cannot be read.
+#[test]
+fn a_segment_that_cannot_be_read_takes_away_its_own_bytes_alone() {
+    let mut shelf = Shelf::new(range(0, 700));
+    shelf.bring(&[whole(0, 50), whole(600, 620)]).unwrap();
+    let source = Arc::new(LocalFiles::new(Arc::new(shelf.disk.clone()), Arc::new(Inline)));
+    let view = shelf.view();
+    let look = || {
+        let mut none = PartBytesCache::default();
+        block_on(Stat::gather(&view, source.clone(), &mut none, 0, 0)).unwrap()
+    };
+    let before = look();
+    assert_eq!(before.unreadable, []);
+    let entry = view.manifest().segments()[0].clone();
+    shelf.disk.remove(&entry.file_name).unwrap();
+    let after = look();
+    let [file] = after.unreadable.as_slice() else { panic!("{after:?}") };
+    assert_eq!((&file.file_name, file.blocks), (&entry.file_name, Some(entry.range)));
+    assert_eq!(after.bytes.total(), before.bytes.total() - entry.bytes);
+    assert_eq!(Stat { bytes: before.bytes, unreadable: Vec::new(), ..after }, before);
 }

@@ -117,6 +117,18 @@ impl HeadState {
         }
     }
 
+    /// Keeps the canonical blocks up to this one; without any, the next one is its child.
+    pub(super) fn rewind_to(&mut self, to: BlockId) {
+        let kept = self.canonical().range(..=to.number.get()).count();
+        if kept > 0 {
+            self.branch_off(kept, &[], false);
+        } else {
+            let base = Some(Place::above(to.number.get(), to.hash));
+            *self = Self { base, finalized: self.finalized, ..Self::default() };
+        }
+        self.finalized = self.finalized.map(|it| if it.number > to.number { to } else { it });
+    }
+
     /// The canonical chain that ends with a block of the tree.
     pub(super) fn switch_to(&mut self, tip: B256) {
         let mut chain = Vec::new();

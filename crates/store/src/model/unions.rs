@@ -4,23 +4,29 @@ use std::collections::BTreeSet;
 use std::env;
 use std::sync::Arc;
 
-use alloy_primitives::B256;
+use alloy_primitives::{B256, keccak256};
 use anyhow::{Context as _, Result};
 use chain::BlockNumber;
+use chain::trust::{Anchor, Anchors, TrustStatus};
+use segment::RowParts;
 
-use super::compare::{Questions, compare_union};
+use super::blocks::{Place, branch, get};
+use super::compare::{Questions, compare_shown_chain, compare_union};
 use super::dice::Dice;
 use super::shelf::{Shelf, bare, range, truth, whole};
 use super::state::Sealed;
 use crate::disk::faulty::FaultyDisk;
 use crate::disk::{Disk as _, DiskError, Operation};
 use crate::files::{FileSource, LocalFiles};
+use crate::head::HeadLimits;
+use crate::head::fixture::spec;
 use crate::limits::Limits;
-use crate::manifest::Manifest;
+use crate::manifest::{Edit, Manifest};
 use crate::published::PublishedHistory;
 use crate::read::{Inline, SegmentBytes, block_on};
 use crate::reader::Reader;
 use crate::store::Store;
+use crate::writer::Writer;
 
 /// How many random unions there are.
 const SEEDS: u64 = 48;
@@ -120,6 +126,58 @@ fn random_unions_equal_their_sum() {
     }
 }
 
+/// Seen: a followed head ended on a losing branch inside a segment that was published later, and two
+/// branches were served as one chain.
+#[test]
+fn a_followed_head_is_shown_beside_published_blocks_as_far_as_it_is_of_their_chain() {
+    let chain = truth(range(0, 700), b'a');
+    let shelf = |blocks| {
+        let disk = FaultyDisk::new(1);
+        let mut shelf = Shelf::open(disk, chain.clone(), Limits::default()).unwrap();
+        shelf.bring(&[blocks]).unwrap();
+        shelf
+    };
+    let folders = [shelf(whole(0, 442)), shelf(whole(443, 599)), shelf(whole(460, 699))];
+    let (main, losing) = (b'a', b'b');
+    // What the head holds above block 442, what is published, and the end of what is shown of the head.
+    for (what, letter, count, newest, shown_to) in [
+        ("ends inside, of another branch", losing, 2, 1, None),
+        ("reaches further, of another branch", losing, 200, 1, None),
+        ("ends below it, of another branch", losing, 17, 2, None),
+        ("ends inside, of the same branch", main, 2, 1, Some(444)),
+        ("reaches further, of the same branch", main, 200, 1, Some(642)),
+        ("ends below it, of the same branch", main, 17, 2, Some(459)),
+    ] {
+        let store = Arc::new(reader(None, &folders));
+        store.show_published(&published(&folders[..1], &[]));
+        let mut writer = Writer::open(Arc::clone(&store), spec()).unwrap();
+        writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
+        writer.begin_head(BlockNumber(442), chain[&442]).unwrap();
+        let head = branch(Place::above(442, chain[&442]), letter, count);
+        writer.extend(head.iter().map(|hash| get(*hash, true)).collect()).unwrap();
+        let named = [("low".to_owned(), 0), ("new".to_owned(), newest)];
+        let named = named
+            .map(|(name, index)| (name, Arc::new(folders[index].view().manifest().to_published())));
+        store.show_published(&PublishedHistory::new(named, BTreeSet::new(), []));
+        let view = store.view();
+        let tip = view.head().tip().map(|block| block.number().get());
+        assert_eq!(tip, shown_to, "{what}");
+        let mut all = sum([&folders[0], &folders[newest]].into_iter());
+        let shown = view.head().blocks().iter();
+        shown.for_each(|block| all.take(block.number().get(), block.hash(), true));
+        let hashes = chain.values().chain(&head).copied().collect();
+        let questions = Questions { numbers: range(0, 702), hashes };
+        compare_shown_chain(&view, &all, &questions).context(what).unwrap();
+        // It goes on where the node does.
+        let next = view.tip().unwrap().get() + 1;
+        if shown_to.is_none() && next <= 700 {
+            writer.begin_head(BlockNumber(next - 1), chain[&(next - 1)]).unwrap();
+            writer.extend(vec![get(chain[&next], true)]).unwrap();
+            assert_eq!(store.view().tip(), Some(BlockNumber(next)), "{what}");
+        }
+    }
+}
+
 #[test]
 fn a_manifest_of_another_chain_is_set_aside_by_name_and_the_larger_one_is_shown() {
     let mut one =
@@ -156,6 +214,10 @@ fn two_pieces_that_hide_two_chains_are_found_where_they_meet() {
     // No boundary that both tell shows it: the first read does.
     assert_eq!(view.coverage(), [range(0, 180)]);
     let error = block_on(view.read_hash(&mut reader, BlockNumber(20))).unwrap_err();
+    assert!(error.to_string().contains("where another segment meets it"), "{error}");
+    let hash = keccak256(&get(folders[0].truth[&20], true).transactions[0].encoded);
+    let found = block_on(view.find_transaction(&mut reader, hash, RowParts::Receipt));
+    let error = found.unwrap_err();
     assert!(error.to_string().contains("where another segment meets it"), "{error}");
 }
 
@@ -207,6 +269,36 @@ fn what_was_withdrawn_says_nothing_also_where_the_folder_has_it_itself() {
         &Questions { numbers: range(0, 602), hashes: folders[0].truth.values().copied().collect() },
     )
     .unwrap();
+}
+
+/// Seen: anchors in withdrawn blocks contradicted those of others, and nothing was final any more.
+#[test]
+fn anchors_of_withdrawn_blocks_are_not_trusted() {
+    let open =
+        |letter| Shelf::open(FaultyDisk::new(1), truth(range(0, 700), letter), Limits::default());
+    let (mut wrong, mut right) = (open(b'b').unwrap(), open(b'a').unwrap());
+    wrong.bring(&[whole(256, 511)]).unwrap();
+    right.bring(&[whole(0, 600)]).unwrap();
+    let name = wrong.view().manifest().segments()[0].file_name.clone();
+    let folders = [right, wrong];
+    let anchored = folders.iter().enumerate().map(|(index, shelf)| {
+        let anchors = vec![Anchor { number: 300, hash: shelf.truth[&300] }];
+        let manifest = shelf.view().manifest().to_published();
+        let manifest = manifest.edited(Edit { anchors, ..Edit::default() }).unwrap();
+        (format!("manifests/{index}"), Arc::new(manifest))
+    });
+    let store = reader(None, &folders);
+    store.show_published(&PublishedHistory::new(anchored, BTreeSet::from([name]), []));
+    let view = store.view();
+    assert!(view.missing().is_empty(), "{:?}", view.missing());
+    let statuses = view.statuses().unwrap();
+    assert!(statuses.iter().any(|(_, it)| matches!(it, TrustStatus::Anchored(_))), "{statuses:?}");
+    assert_eq!(view.finalized(), Some(BlockNumber(600)));
+    assert_eq!(view.trusted_from(BlockNumber(300)), Some(BlockNumber(300)));
+    // Alone it has nothing to be trusted.
+    let withdrawn = [folders[1].view().manifest().segments()[0].file_name.clone()];
+    store.show_published(&published(&folders[1..], &withdrawn));
+    assert_eq!(store.view().trusted_from(BlockNumber(1)), None);
 }
 
 #[test]

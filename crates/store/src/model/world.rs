@@ -168,7 +168,8 @@ impl World {
         let crash = Crash { may_tear_writes, may_keep_names };
         match dice.below(10) {
             0 | 1 => Trouble::Fail(at, DiskFailure::NoSpace),
-            2 | 3 => Trouble::Fail(at, DiskFailure::Io),
+            2 => Trouble::Fail(at, DiskFailure::Io),
+            3 => Trouble::Fail(at, DiskFailure::WriteBack),
             4 | 5 => Trouble::Cut(at, crash),
             6 => Trouble::Kill(at),
             _ => Trouble::Nothing,
@@ -208,7 +209,11 @@ impl World {
                 self.has_failed |= self.disk.operation_count() >= dead_until;
                 self.pass(dead_until);
                 if let Err(error) = outcome {
-                    self.look_after_failure(&error)?;
+                    self.look_after_failure(act, &error)?;
+                }
+                // As a follower does between two blocks.
+                if self.view().is_head_undecided() {
+                    self.process().writer.keep_head_log()?;
                 }
             }
             Trouble::Cut(_, crash) => {
@@ -255,7 +260,15 @@ impl World {
                     canonical.range(..=finalized.get()).map(|(number, (hash, _))| (*number, *hash));
                 self.truth.extend(due);
             }
-            Act::Rewind { .. } | Act::Switch { .. } | Act::Import { .. } => {}
+            Act::SealAbove { blocks, .. } => {
+                self.questions.hashes.extend(blocks);
+                let own = self.head.now.canonical().into_iter();
+                self.truth.extend(own.map(|(number, (hash, _))| (number, hash)));
+                let first = self.head.now.next().unwrap().number;
+                self.truth.extend((first..).zip(blocks.iter().copied()));
+            }
+            Act::Rewind { .. } | Act::RewindTo { .. } | Act::Switch { .. } | Act::Import { .. } => {
+            }
         }
     }
 
@@ -268,7 +281,13 @@ impl World {
             | Act::Finalize { .. } => (false, true),
             Act::Seal { .. } => [head != self.head.now; 2].into(),
             // What a log holds of changes that failed must not contradict what is sealed.
-            Act::Import { .. } => (true, true),
+            Act::Import { .. } | Act::SealAbove { .. } => (true, true),
+            Act::RewindTo { block } => {
+                let from = self.scene.head_from.unwrap_or(u64::MAX);
+                let last = block.number.get();
+                self.truth.retain(|number, _| *number < from || *number <= last);
+                (true, true)
+            }
         };
         if is_of_segments {
             self.sealed.acknowledge(sealed);
@@ -307,12 +326,16 @@ impl World {
     }
 
     /// After an error the store goes on with the state before the change or the one after it.
-    fn look_after_failure(&mut self, error: &StoreError) -> Result<()> {
+    fn look_after_failure(&mut self, act: &Act, error: &StoreError) -> Result<()> {
         ensure!(is_of_disk(error), "the disk failed, but the error is {error:?}");
         let view = self.view();
         let sealed = &mut self.sealed;
         ensure!(sealed.find(|sealed| lists(&view, sealed)), "no state that could be");
-        ensure!(heads(&view, &self.head.now), "the head has changed");
+        let is_at = |head: &HeadState| heads(&view, head);
+        // The head goes before the segments do.
+        let may_change = matches!(act, Act::RewindTo { .. });
+        let is_found = is_at(&self.head.now) || (may_change && self.head.find(is_at));
+        ensure!(is_found, "the head has changed");
         let names = self.disk.list()?;
         let part = names.iter().find(|name| is_part(name));
         ensure!(part.is_none(), "{part:?} was left behind");
@@ -397,9 +420,10 @@ impl World {
     fn forget_doubts(&mut self) {
         let Some(from) = self.scene.head_from else { return };
         let (sealed, head) = (&self.sealed.now.blocks, self.head.now.canonical());
+        let sealed_end = sealed.keys().last().map_or(from, |last| last + 1).max(from);
         self.truth.retain(|number, hash| {
             let shown = sealed.get(number).or(head.get(number));
-            *number < from || shown.is_some_and(|(found, _)| found == hash)
+            *number < sealed_end || shown.is_some_and(|(found, _)| found == hash)
         });
     }
 
@@ -502,20 +526,21 @@ impl World {
         let view = process.store.view();
         let sealed = self.sealed_before.iter().find(|sealed| lists(&view, sealed));
         let sealed = sealed.context("a manifest that never was")?;
-        let found: Vec<B256> = view.head().blocks().iter().map(|block| block.hash()).collect();
+        let whole = view.whole_head();
+        let found: Vec<B256> = whole.blocks().iter().map(|block| block.hash()).collect();
         let is_part = |head: &&HeadState| {
             found.is_empty() || head.chain.windows(found.len()).any(|part| part == found)
         };
         let head = self.heads_before.iter().find(is_part).context("a head that never was")?;
         let mut head = head.clone();
-        for block in view.head().blocks() {
+        for block in whole.blocks() {
             let has_receipts = block.block().receipts.is_some();
             let place = Place { number: block.number().get(), parent: block.parent_hash() };
             head.tree.insert(block.hash(), Node { place, has_receipts });
         }
         head.chain = found;
         head.finalized = view.finality().finalized;
-        head.base = view.head().base().map(|(number, hash)| Place::above(number.get(), hash));
+        head.base = whole.base().map(|(number, hash)| Place::above(number.get(), hash));
         compare_lied(&view, sealed, &head, &self.questions)
     }
 }

@@ -26,6 +26,7 @@ use crate::disk::CachedRead;
 use crate::error::StoreError;
 use crate::files::{OpenSegment, SegmentFile};
 use crate::layout::slot_of;
+use crate::log_query::ValueList;
 use crate::reader::{ReadCounts, Reader};
 use crate::run_subject::RunSubject;
 
@@ -108,7 +109,7 @@ impl View {
     }
 
     /// Has all runs of the log index that tell of a range asked for values together.
-    pub(super) async fn ask_ahead(&self, keys: &[Vec<PostingKey>], range: BlockRange) {
+    pub(super) async fn ask_ahead(&self, lists: &[ValueList<'_>], range: BlockRange) {
         if !self.sealed.is_union() {
             return;
         }
@@ -117,8 +118,9 @@ impl View {
             let span = run.entry.span;
             span.first_slot() <= last && first < span.end_slot()
         });
-        let values = || keys.iter().flatten().take(VALUES_MAX);
-        let asked = runs.flat_map(|(_, run)| values().map(move |key| (run, *key)));
+        let keys = lists.iter().flat_map(|list| list.keys(0..list.len().min(VALUES_MAX)));
+        let keys: Vec<PostingKey> = keys.take(VALUES_MAX).collect();
+        let asked = runs.flat_map(|(_, run)| keys.iter().map(move |key| (run, *key)));
         join_all(asked.map(async |(run, key)| {
             let _ = self.ask_value(run, key).await;
         }))

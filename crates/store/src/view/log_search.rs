@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use chain::{BlockNumber, BlockRange};
-use segment::postings::{BlockParts, PostingKey, transactions_of};
+use segment::postings::{BlockParts, transactions_of};
 use segment::{SLOT_BLOCKS, TxIndex};
 
 use super::View;
@@ -22,7 +22,7 @@ use super::log_rows::{ALL, FetchedRows, LoggedRows, RowsPlace, fetch_places};
 use crate::error::StoreError;
 use crate::files::RunFile;
 use crate::layout::{overlap, slot_of};
-use crate::log_query::{BloomQuery, LogQuery};
+use crate::log_query::{BloomQuery, LogQuery, ValueList};
 use crate::reader::Reader;
 use crate::run_subject::RunSubject;
 
@@ -79,9 +79,10 @@ impl RunState {
 pub struct LogSearch<'a> {
     view: &'a View,
     query: &'a LogQuery,
-    /// Made for the first block of the head.
-    for_blooms: Option<BloomQuery>,
-    keys: Vec<Vec<PostingKey>>,
+    /// Made for the first block of the head, in steps.
+    for_blooms: BloomQuery,
+    is_hashed: bool,
+    lists: Vec<ValueList<'a>>,
     /// The first block that has not been looked for.
     next: u64,
     end: u64,
@@ -109,9 +110,9 @@ impl View {
         range: BlockRange,
         unindexed_max: u64,
     ) -> LogSearch<'a> {
-        let keys = query.keys();
-        // Without keys every block is read, and no index is asked.
-        let unindexed_end = if keys.is_empty() {
+        let lists = query.lists();
+        // Without values every block is read, and no index is asked.
+        let unindexed_end = if lists.is_empty() {
             None
         } else {
             find_end(self.sealed.unindexed(), range, unindexed_max)
@@ -119,8 +120,9 @@ impl View {
         LogSearch {
             view: self,
             query,
-            for_blooms: None,
-            keys,
+            for_blooms: BloomQuery::default(),
+            is_hashed: false,
+            lists,
             next: range.first(),
             end: unindexed_end.map_or(range.end(), BlockNumber::get),
             run: RunState::None,
@@ -241,9 +243,12 @@ impl LogSearch<'_> {
     async fn look_further(&mut self, reader: &mut Reader) -> Result<(), StoreError> {
         let number = BlockNumber(self.next);
         if let Some(block) = self.view.unsealed_block(number) {
+            if !self.is_hashed {
+                self.is_hashed = self.for_blooms.hash_some(self.query);
+                return Ok(());
+            }
             self.next = self.next.saturating_add(1);
-            let query = self.for_blooms.get_or_insert_with(|| self.query.for_blooms());
-            if query.may_be_in(&block.block().header.logs_bloom) {
+            if self.for_blooms.may_be_in(&block.block().header.logs_bloom) {
                 self.candidates.push_back(CandidateBlock { number, rows: CandidateRows::All });
             }
             return Ok(());
@@ -251,7 +256,7 @@ impl LogSearch<'_> {
         let sealed = self.view.sealed.find_receipts(number);
         let sealed = sealed.ok_or(StoreError::NotHeld { number })?;
         let end = self.end.min(sealed.end()).min(self.view.sealed.layer_end(number));
-        if self.keys.is_empty() {
+        if self.lists.is_empty() {
             self.add_all(end.min(self.next.saturating_add(SCAN_BLOCKS)));
             return Ok(());
         }
@@ -259,7 +264,7 @@ impl LogSearch<'_> {
             self.is_asked_ahead = true;
             let range = BlockRange::from_ends(number, BlockNumber(self.end.saturating_sub(1)));
             if let Some(range) = range {
-                self.view.ask_ahead(&self.keys, range).await;
+                self.view.ask_ahead(&self.lists, range).await;
             }
         }
         let slot = slot_of(number);
@@ -275,7 +280,7 @@ impl LogSearch<'_> {
         let run = match std::mem::take(&mut self.run) {
             RunState::Asked(question) => {
                 let step =
-                    question.step(self.view, &self.keys, reader, &mut self.read_bytes).await?;
+                    question.step(self.view, &self.lists, reader, &mut self.read_bytes).await?;
                 self.run = match step {
                     QuestionStep::Further(question) => RunState::Asked(question),
                     QuestionStep::Done(places) => RunState::Known(places),

@@ -10,7 +10,7 @@ use segment::lookup::{Position, Positions, Subject};
 use segment::{RowParts, SLOT_BLOCKS, TxOrdinal};
 
 use super::sealed::LayerIndex;
-use super::{StoredTransaction, View};
+use super::{StoredTransaction, View, check_seams};
 use crate::error::StoreError;
 use crate::files::RunFile;
 use crate::missing_file::MissingFile;
@@ -28,11 +28,13 @@ impl View {
     ) -> Result<Option<StoredTransaction>, StoreError> {
         if let Some(place) = self.head.find_tx(&hash) {
             let found = self.read_transaction(reader, place.number, place.index, wanted).await?;
-            // Beside a head others may have published another branch.
-            let is_it = |found: &StoredTransaction| {
-                !self.sealed.is_union() || keccak256(found.row.view().encoded) == hash
+            // Beside a head others may have published rows that are not those of the head's block.
+            let is_it = |it: &StoredTransaction| {
+                !self.sealed.is_union() || keccak256(it.row.view().encoded) == hash
             };
-            return Ok(found.filter(is_it));
+            if let Some(found) = found.filter(is_it) {
+                return Ok(Some(found));
+            }
         }
         if self.sealed.is_union() {
             // A run that cannot be asked matters only if no other one tells of the hash.
@@ -87,6 +89,9 @@ impl View {
                 self.sealed.shows(found.block.number, file)
                     && keccak256(found.row.view().encoded) == hash
             }) {
+                if let Some(piece) = self.sealed.find(found.block.number) {
+                    check_seams(piece, file, &open)?;
+                }
                 return Ok(Some(found));
             }
         }

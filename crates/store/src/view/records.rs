@@ -87,7 +87,9 @@ impl BlockFacts {
         }
     }
 
-    pub(super) fn of_head(head: &HeadBlock) -> Self {
+    /// Those of a block of the head.
+    #[must_use]
+    pub fn of_head(head: &HeadBlock) -> Self {
         let header = &head.block().header;
         Self {
             number: head.number(),

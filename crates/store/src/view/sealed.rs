@@ -17,10 +17,9 @@ use std::sync::{Arc, OnceLock};
 use alloy_primitives::{B256, U256};
 use chain::{BlockNumber, BlockRange};
 
-use crate::block_id::BlockId;
 use crate::files::{Files, RunFile, SegmentFile};
 use crate::head::HeadView;
-use crate::layout::{join_ranges, overlap, slot_of, subtract};
+use crate::layout::{join_ranges, slot_of, subtract};
 use crate::manifest::{Manifest, RunEntry, SegmentEntry};
 use crate::missing_file::MissingFile;
 use crate::published::AdmittedHistory;
@@ -287,15 +286,13 @@ impl Sealed {
         join_ranges(self.blocks.iter().copied().chain(head))
     }
 
-    /// The last block of the highest range that shares blocks with a head.
-    pub(super) fn last_beside(&self, head: &HeadView) -> Option<BlockId> {
-        let ends = head.blocks().first().zip(head.blocks().last());
-        let head =
-            ends.and_then(|(first, last)| BlockRange::from_ends(first.number(), last.number()))?;
-        let beside = self.blocks.iter().rev().find(|range| overlap(**range, head).is_some())?;
-        let number = BlockNumber(beside.last());
-        let entry = self.find(number).and_then(|piece| self.entry(piece))?;
-        (entry.range.last() == number.get()).then_some(BlockId { number, hash: entry.last_hash })
+    /// The ranges of sealed blocks, lowest first. Those of a segment of the folder that cannot be read are
+    /// sealed all the same.
+    pub(super) fn ranges_held(&self) -> Vec<BlockRange> {
+        let own = self.layers.first().map(|layer| &layer.manifest);
+        let is_own = |it: &&MissingFile| own.is_some_and(|own| own.lists_file(&it.file_name));
+        let unread = self.missing.iter().filter(is_own).filter_map(|it| it.blocks);
+        join_ranges(self.blocks.iter().copied().chain(unread))
     }
 
     /// Those of them whose receipts are held too.

@@ -12,22 +12,25 @@ use chain::{BlockNumber, BlockRange, decode_header};
 
 use super::View;
 use crate::error::StoreError;
-use crate::manifest::statuses_of;
+use crate::manifest::{ManifestConflict, statuses_of};
 use crate::reader::Reader;
 
 impl View {
     /// How far all blocks can be trusted to be canonical, those of the head included, lowest first.
-    #[must_use]
-    pub fn statuses(&self) -> Vec<(BlockRange, TrustStatus)> {
+    pub fn statuses(&self) -> Result<Vec<(BlockRange, TrustStatus)>, ManifestConflict> {
         self.statuses_with(self.head_run(BlockNumber::MAX))
     }
 
     /// The same of what is sealed, and of blocks that lie above it.
-    pub(crate) fn statuses_with(&self, above: Option<ProvenRun>) -> Vec<(BlockRange, TrustStatus)> {
+    pub(crate) fn statuses_with(
+        &self,
+        above: Option<ProvenRun>,
+    ) -> Result<Vec<(BlockRange, TrustStatus)>, ManifestConflict> {
         let mut runs = self.sealed.trust_runs();
         runs.extend(above);
         let digest_only = self.sealed.digest_only();
-        statuses_of(&runs, &digest_only, &self.sealed.trusted(self.network().genesis_hash))
+        let trusted = self.sealed.trusted(self.network().genesis_hash, &self.published)?;
+        Ok(statuses_of(&runs, &digest_only, &trusted))
     }
 
     /// The head's blocks up to a number as a run of proven blocks, for [`chain::trust::assess`].
@@ -50,11 +53,15 @@ impl View {
     /// The nearest block from a number on whose hash was trusted beforehand.
     #[must_use]
     pub fn trusted_from(&self, number: BlockNumber) -> Option<BlockNumber> {
-        let trusted = self.sealed.trusted(self.network().genesis_hash);
-        let is_first = number == BlockNumber(0) && trusted.expected_hash(0).is_some();
-        let operator = trusted.operator().map(|anchor| BlockNumber(anchor.number));
-        let own = is_first.then_some(number);
-        own.or_else(|| operator.filter(|anchor| *anchor >= number).min())
+        let is_genesis = number == BlockNumber(0) && self.network().genesis_hash.is_some();
+        let anchor = || self.sealed.anchor_from(number, &self.published);
+        if is_genesis { Some(number) } else { anchor() }
+    }
+
+    /// Whether [`View::finalized`] answers without an assessment of all segments.
+    #[cfg(test)]
+    pub(crate) fn is_trust_assessed(&self) -> bool {
+        self.finalized.get().is_some()
     }
 
     /// Total difficulty before a block, where a source told it for its segment or the one before.

@@ -61,7 +61,7 @@ impl Writer {
         let disk = &**self.store.disk();
         for entry in &listing.segments {
             look_at_segment(disk, entry)?;
-            disk.fsync_file(&entry.file_name)?;
+            disk.append(&entry.file_name, &[])?.fsync()?;
         }
         let mut files = self.claim_runs(&given)?;
         let with_receipts = listing.segments.iter().filter(|entry| entry.has_receipts);
@@ -183,5 +183,5 @@ fn look_at_run(disk: &dyn Disk, run: &RunEntry) -> Result<(), StoreError> {
         RunSubject::Logs => drop(open_postings_on(disk, run)?),
         RunSubject::Transactions | RunSubject::Blocks => drop(open_run_on(disk, run)?),
     }
-    Ok(disk.fsync_file(&run.file_name)?)
+    Ok(disk.append(&run.file_name, &[])?.fsync()?)
 }

@@ -49,11 +49,11 @@ impl Writer {
                 return Ok(Confirmed { blocks: Vec::new(), unanchored });
             }
             let next = before.edited(Edit { proven: proven.clone(), ..facts.clone() })?;
-            let refused = next.contradictory_segments();
+            let refused = next.contradictory_segments()?;
             let count = proven.len();
             proven.retain(|name| !refused.contains(name));
             if proven.len() == count && !is_unanchored_allowed {
-                unanchored.extend(next.unanchored_segments().intersection(&proven).cloned());
+                unanchored.extend(next.unanchored_segments()?.intersection(&proven).cloned());
                 proven.retain(|name| !unanchored.contains(name));
             }
             if proven.len() == count {

@@ -86,6 +86,9 @@ impl Writer {
     /// what was found.
     pub fn keep_head_log(&mut self) -> Result<Option<HeadError>, StoreError> {
         self.look()?;
+        if self.view().is_head_undecided() {
+            self.show_head();
+        }
         let head = self.head.as_mut().ok_or(StoreError::NoHead)?;
         Ok(head.keep_log()?)
     }
@@ -100,7 +103,8 @@ impl Writer {
     /// must be its child.
     pub fn begin_head(&mut self, number: BlockNumber, hash: B256) -> Result<(), StoreError> {
         self.check_sealed(number, hash)?;
-        if self.view().head().tip().is_some() {
+        let view = self.view();
+        if view.head().tip().is_some() || view.holds_final() {
             return Err(StoreError::HeadInUse);
         }
         self.lower_record(BlockId { number, hash })?;
@@ -312,8 +316,8 @@ impl Writer {
     }
 
     /// Drops blocks from a head that a crash kept from leaving it, and moves up one that others have
-    /// passed. Where others sealed another chain, that one counts: it is told, and the head begins anew
-    /// above it.
+    /// passed. Where others sealed another chain, that one counts: it is told, and the head keeps
+    /// what is shown beside it, or begins anew above it.
     fn drop_sealed(&mut self, head: &mut Head) -> Result<Option<SupersededBlock>, StoreError> {
         match find_seam(&self.view(), &head.view())? {
             Seam::Above => Ok(None),
@@ -321,10 +325,17 @@ impl Writer {
                 head.seal_below(number, hash)?;
                 Ok(None)
             }
-            Seam::Conflict(superseded, to) => {
+            Seam::Conflict(superseded, sealed) => {
+                let view = self.view().with_head(head.view(), head.finality());
+                let kept = view.head().tip();
+                let kept = kept.map(|tip| BlockId { number: tip.number(), hash: tip.hash() });
                 // What was final of the other chain is not any more.
+                let to = kept.unwrap_or(sealed);
                 self.lower_record(to)?;
-                head.lower_finality_with(to, |head| head.stand_on(to.number, to.hash))?;
+                head.lower_finality_with(to, |head| match kept {
+                    Some(tip) => head.rewind(tip.hash),
+                    None => head.stand_on(to.number, to.hash),
+                })?;
                 Ok(Some(superseded))
             }
         }

@@ -18,9 +18,9 @@ use crate::read::block_on;
 use crate::reader::Reader;
 
 impl Writer {
-    /// Drops every block above this one, which must be held, from the head and from the segments. None
-    /// of them is final any more.
-    /// Tells which range of sealed blocks went, if any did.
+    /// Drops every block above this one, which must be held, from the head and from the segments, and keeps
+    /// all others. None of the dropped blocks is final any more. Returns the range from the lowest to the
+    /// highest sealed block that was dropped.
     pub fn rewind_to(
         &mut self,
         number: BlockNumber,
@@ -34,21 +34,27 @@ impl Writer {
             let (number, canonical) = (Some(number), Some(canonical));
             return Err(HeadError::NotCanonical { hash, number, canonical }.into());
         }
-        let tip = view.manifest().segments().last().map(|entry| entry.range.last());
-        let gone = tip.and_then(|tip| BlockRange::from_ends(number.next()?, tip));
         let to = BlockId { number, hash };
         self.lower_record(to)?;
-        if view.head().find_block(number).is_some() && gone.is_none() {
-            self.change_head(|head| head.lower_finality_with(to, |head| head.rewind(hash)))?;
-            return Ok(None);
-        }
-        let targets = self.targets_below(view.manifest(), number);
+        let sealed = view.manifest().coverage();
+        let lowest = sealed.iter().find(|range| range.last() > number.get());
+        let lowest = lowest.map(|range| range.first().max(number.saturating_add(1).get()));
+        let ends = lowest.zip(sealed.last());
+        let gone = ends.and_then(|(lowest, last)| BlockRange::from_ends(lowest, last.last()));
         let mut segments = Vec::new();
-        for target in targets {
-            segments.push(self.build(target, &|_| None)?);
+        if gone.is_some() {
+            for target in self.targets_below(view.manifest(), number) {
+                segments.push(self.build(target, &|_| None)?);
+            }
         }
         // The head goes first: it must not stand on blocks that are not there any more.
-        self.change_head(|head| head.lower_finality_with(to, |head| head.stand_on(number, hash)))?;
+        let kept = view.head().blocks().iter().rfind(|block| block.number() <= number);
+        self.change_head(|head| {
+            head.lower_finality_with(to, |head| match kept {
+                Some(block) => head.rewind(block.hash()),
+                None => head.stand_on(number, hash),
+            })
+        })?;
         let extras = CommitExtras { cut: Some(number), ..CommitExtras::default() };
         self.commit_with(segments, CommitFacts::default(), extras)?;
         Ok(gone)

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Anchor, AnchoredBy, Anchors, BlockRange, LinkedTo, ProvenRun, TrustStatus};
+use super::{
+    Anchor, AnchoredBy, Anchors, BlockRange, LinkedTo, ProvenRun, TrustStatus, count_step,
+};
 
 /// A trusted block: everything at or below it, down to the next gap, is anchored by it.
 #[derive(Clone, Copy)]
@@ -54,21 +56,30 @@ fn stretches<'a>(runs: &'a [ProvenRun], standing: &[usize]) -> Vec<Stretch<'a>> 
 /// The trusted blocks of a stretch in rising order. An operator's anchor inside a trusted epoch
 /// adds nothing to it.
 fn marks(stretch: &Stretch<'_>, anchors: &Anchors) -> Vec<Mark> {
-    let mut marks = BTreeMap::new();
+    let mut marks: BTreeMap<u64, AnchoredBy> = BTreeMap::new();
     let mut epochs = Vec::new();
     for (_, run) in &stretch.runs {
         if let Some(epoch) = run.trusted_epoch(anchors) {
-            epochs.push(run.range.first()..=epoch.last);
-            marks.insert(epoch.last, AnchoredBy::Epoch(epoch.number));
+            epochs.push((run.range.first(), epoch));
+        }
+        let held = anchors.operator_between(run.range.first(), run.range.last());
+        let held = held.filter(|anchor| run.holds(*anchor));
+        marks.extend(held.map(|anchor| (anchor.number, AnchoredBy::Operator(anchor))));
+    }
+    for (first, epoch) in &epochs {
+        while let Some(number) = next_mark(&marks, *first, epoch.last) {
+            marks.remove(&number);
         }
     }
-    for anchor in anchors.operator() {
-        let is_held = stretch.runs.iter().any(|(_, run)| run.holds(anchor));
-        if is_held && !epochs.iter().any(|epoch| epoch.contains(&anchor.number)) {
-            marks.insert(anchor.number, AnchoredBy::Operator(anchor));
-        }
-    }
+    marks
+        .extend(epochs.into_iter().map(|(_, epoch)| (epoch.last, AnchoredBy::Epoch(epoch.number))));
     marks.into_iter().map(|(number, by)| Mark { number, by }).collect()
+}
+
+/// The lowest mark of these blocks.
+fn next_mark(marks: &BTreeMap<u64, AnchoredBy>, first: u64, last: u64) -> Option<u64> {
+    let from = marks.range(first..).next().map(|(number, _)| *number);
+    from.filter(|number| *number <= last)
 }
 
 /// What the lowest blocks of a stretch stand on.
@@ -100,14 +111,20 @@ fn root(stretch: &Stretch<'_>, anchors: &Anchors) -> Root {
 fn pieces(range: BlockRange, marks: &[Mark], root: Root) -> Vec<(BlockRange, TrustStatus)> {
     let mut pieces = Vec::new();
     let mut next = range.first();
-    for mark in marks.iter().filter(|mark| mark.number >= range.first()) {
+    let below = marks.partition_point(|mark| mark.number < range.first());
+    for mark in marks.iter().skip(below) {
+        count_step();
         let last = mark.number.min(range.last());
         if let Some(piece) = BlockRange::from_ends(next, last) {
             pieces.push((piece, TrustStatus::Anchored(mark.by)));
             next = piece.end();
         }
+        if mark.number >= range.last() {
+            break;
+        }
     }
-    let highest_below = marks.iter().rfind(|mark| mark.number < next);
+    let below = marks.partition_point(|mark| mark.number < next);
+    let highest_below = below.checked_sub(1).and_then(|at| marks.get(at));
     let above = match (highest_below, root) {
         (Some(Mark { by: AnchoredBy::Operator(anchor), .. }), _) => {
             TrustStatus::Linked(LinkedTo::Anchor(*anchor))

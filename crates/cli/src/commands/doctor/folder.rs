@@ -242,7 +242,11 @@ fn examine_blocks(view: &View, place: &str, writer: Option<&str>) -> Vec<DoctorF
         let said = format!("held of {} only", shown(view.coverage_receipts()));
         findings.push(DoctorFinding::note("receipts", said));
     }
-    let statuses = view.statuses();
+    let statuses = view.statuses().unwrap_or_else(|conflict| {
+        let todo = format!("quipu check --data-dir {place}");
+        findings.push(DoctorFinding::fix("trust", conflict.to_string(), todo));
+        Vec::new()
+    });
     findings.extend(statuses.last().map(|(range, status)| {
         DoctorFinding::well("trust", format!("{range}, the highest range: {}", sentence(status)))
     }));

@@ -27,6 +27,7 @@ use crate::Failure;
 use crate::commands::import::report::is_of_folder;
 use crate::commands::import::{to_failure, warn_of_unaccounted};
 use crate::output::counted;
+use crate::priority::give_way;
 
 /// Segments that become live together, because one run of each lookup is of all of them.
 #[derive(Clone, Debug, Default)]
@@ -76,7 +77,7 @@ impl BucketHistory<'_> {
         (runtime, stop): (&Runtime, &FetchStopSignal),
     ) -> Result<TakenUnits, Failure> {
         let batches = self.plan_adoption(into.writer, settings);
-        self.find_stranded(&mut into, &batches)?;
+        give_way(|| self.find_stranded(&mut into, &batches))?;
         warn_of_unaccounted(into.writer, &into.stranded);
         progress.expect(batches.iter().map(AdoptionBatch::block_count).sum());
         let is_to_come = |name: &&str| !into.stranded.contains(*name);
@@ -102,7 +103,7 @@ impl BucketHistory<'_> {
                 if *stop.flag.borrow() {
                     return Err(stop.failure());
                 }
-                match self.adopt(&mut into, &batch)? {
+                match give_way(|| self.adopt(&mut into, &batch))? {
                     Ok(()) => {
                         progress.print(line(&batch))?;
                         taken.add(

@@ -35,7 +35,9 @@ use crate::commands::import::report::{Tally, imported_line, is_of_folder};
 use crate::commands::import::{
     OpenedImport, open_import_as, resume_merges, settings, to_failure, warn_of_unaccounted,
 };
+use crate::free_space::{refuse_without_space, segment_bytes};
 use crate::output::{counted, grouped, note, print_lines};
+use crate::priority::give_way;
 
 /// Below the data folder: copies of segments until their blocks are held.
 const COPIES_FOLDER: &str = "segments";
@@ -121,6 +123,8 @@ impl FetchWork<'_> {
         // From here on it is known what the source should give.
         let published = fits.is_ok().then(|| history.published(settings.blocks));
         let fits = fits.and_then(|()| history.check_sizes(self.args.file_bytes_max));
+        let needed = history.missing_bytes(&writer.view(), &*folder.disk, &settings);
+        let fits = fits.and_then(|()| refuse_without_space(&*folder.disk, needed));
         let taken = if let Err(failure) = fits {
             Err(failure)
         } else if self.args.digest_only {
@@ -297,6 +301,18 @@ impl<'a> BucketHistory<'a> {
         published.filter_map(|it| overlap(*it, wanted.unwrap_or(*it))).collect()
     }
 
+    /// How many bytes the segments with blocks have that are to be taken, but for those that an
+    /// earlier run copied, or moved into the folder.
+    fn missing_bytes(&self, held: &View, folder: &dyn Disk, settings: &ImportSettings) -> u64 {
+        let published = self.published(settings.blocks);
+        let mut others = held.coverage().to_vec();
+        if !settings.is_without_receipts_allowed {
+            others.extend(subtract(&published, self.view.coverage_receipts()));
+        }
+        let missing = subtract(&published, &join_ranges(others));
+        segment_bytes(&self.view, &missing, &[&*self.copies, folder])
+    }
+
     /// Whether this is the chain that is wanted.
     fn check_chain(&self, spec: &ChainSpec) -> Result<(), Failure> {
         let told = self.view.network();
@@ -368,7 +384,9 @@ impl<'a> BucketHistory<'a> {
             let lost = self.lost_blocks(&faulty, unit.range);
             // What lies beside a file that could not be had does not need it.
             for range in subtract(&[unit.range], &lost) {
-                match importer.take(&Unit { range }).map_err(|error| refusal(range, error)) {
+                let unit = Unit { range };
+                let done = give_way(|| importer.take(&unit));
+                match done.map_err(|error| refusal(range, error)) {
                     Ok(report) => {
                         progress.print(imported_line(&report))?;
                         taken.add(report.range.count(), report.transaction_count);

@@ -17,6 +17,7 @@ use super::progress::FetchProgress;
 use crate::Failure;
 use crate::commands::import::report::{self, Tally};
 use crate::commands::import::to_failure;
+use crate::priority::give_way;
 
 /// Takes files into a data folder.
 #[derive(Debug)]
@@ -109,7 +110,7 @@ impl FileTaker for StoreTaker<'_> {
             settings: self.settings,
             progress: self.progress,
         };
-        let taken = importer.import_until(path, Some(&self.stop));
+        let taken = give_way(|| importer.import_until(path, Some(&self.stop)));
         match taken {
             Ok(outcome) => {
                 let line = report::line(Path::new(&file.name), &outcome, self.settings.blocks);

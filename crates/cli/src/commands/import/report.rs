@@ -6,9 +6,7 @@ use std::time::Duration;
 use chain::BlockRange;
 use ingest::archive::shown;
 use ingest::import::{ImportError, ImportReport, Outcome};
-use store::disk::DiskError;
-use store::lock::LockError;
-use store::manifest::{ManifestConflict, ManifestError};
+use store::manifest::ManifestConflict;
 use store::{StoreError, View};
 
 use crate::chain_choice::genesis_beside;
@@ -60,7 +58,10 @@ pub(crate) fn refusal(path: &Path, error: &ImportError, is_genesis_known: bool) 
         format!("if you trust the genesis.json beside it, name it: --genesis {}", shown(&it))
     });
     let hint = match error {
-        ImportError::Archive(error) => archive_hint(error),
+        ImportError::Archive(error) => match archive_hint(error) {
+            Some(hint) => hint,
+            None => return format!("error: {error}"),
+        },
         ImportError::Unanchored { .. } => by_genesis.as_deref().unwrap_or(
             "import what lies between it and what is known, give --anchor NUMBER:HASH, or take it \
              as it is with --unanchored",
@@ -132,62 +133,6 @@ pub(crate) fn is_of_folder(error: &StoreError) -> bool {
             | ManifestConflict::Unlisted { .. }
             | ManifestConflict::Name { .. },
         ) => true,
-    }
-}
-
-/// What to do about a data folder that fails.
-pub(crate) fn folder_hint(error: &StoreError) -> &'static str {
-    let of_disk = |error: &DiskError| {
-        if error.is_full() {
-            "the disk is full: make room and run the same command again; what is held stays"
-        } else {
-            "see to the disk and run the same command again; what is held stays"
-        }
-    };
-    match error {
-        StoreError::Disk(error)
-        | StoreError::Manifest(ManifestError::Disk(error))
-        | StoreError::Lock(LockError::Disk(error)) => of_disk(error),
-        StoreError::Lock(LockError::Held { .. }) => {
-            "one process writes at a time: wait for the other, or give another --data-dir"
-        }
-        StoreError::Changing => "another process writes to it: run the same command again",
-        StoreError::ManifestMissing { .. }
-        | StoreError::HeadLost { .. }
-        | StoreError::GenesisFile { .. }
-        | StoreError::Unlinked { .. }
-        | StoreError::HasLogIndex { .. }
-        | StoreError::UnderHead { .. }
-        | StoreError::NotOneSegment { .. }
-        | StoreError::Manifest(ManifestError::Corrupt { .. }) => "nothing was changed",
-        StoreError::FolderGone { .. } => "bring it back and run the same command again",
-        StoreError::Manifest(ManifestError::TooLarge { .. })
-        | StoreError::Segment { .. }
-        | StoreError::Lookup { .. }
-        | StoreError::Postings { .. }
-        | StoreError::BuildPostings(_)
-        | StoreError::MergePostings { .. }
-        | StoreError::NotListed { .. }
-        | StoreError::Differs { .. }
-        | StoreError::Block { .. }
-        | StoreError::Reader(_)
-        | StoreError::NotHeld { .. }
-        | StoreError::NothingProven { .. }
-        | StoreError::NoSegment { .. }
-        | StoreError::Head(_)
-        | StoreError::NoHead
-        | StoreError::HeadInUse
-        | StoreError::WriterGone
-        | StoreError::Stopped
-        | StoreError::Seam { .. }
-        | StoreError::Outdated { .. }
-        | StoreError::Write { .. }
-        | StoreError::Build(_)
-        | StoreError::Merge { .. }
-        | StoreError::Conflict(_) => {
-            "the data folder is damaged: `quipu check` names the files; bring them back from a copy, \
-             or import again elsewhere"
-        }
     }
 }
 

@@ -69,10 +69,13 @@ impl FollowHealth {
 
 fn page(status: &FollowStatus) -> Value {
     let upstreams: Vec<String> = status.upstreams.iter().map(ToString::to_string).collect();
+    let block_time = status.block_time.filter(|_| status.has_regular_blocks);
     json!({
         "tip": status.tip.map(|(number, hash)| json!({ "number": number, "hash": hash })),
         "upstream_tip": status.upstream_tip,
         "lag": status.lag(),
+        "block_seconds": block_time.map(|time| time.as_secs_f64()),
+        "ready": troubles(status).is_empty(),
         "reorgs": status.reorg_count,
         "gap": status.gap.map(|it| json!({ "first": it.first(), "last": it.last() })),
         "error": status.last_error,

@@ -8,17 +8,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chain::{BlockNumber, decode_header};
-use rpc::{CallTimes, LiveCounts, MakingPage, Service, StatPage, TrafficCounts};
-use rustix::fs::statvfs;
+use rpc::{
+    CallTimes, LiveCounts, MakingPage, PageError, Service, StatPage, StatScope, TrafficCounts,
+};
 use serde_json::{Value, json};
 use store::read::block_on;
-use store::stat::{PartBytesCache, Stat};
+use store::stat::PartBytesCache;
 use store::{Reader, Store, View};
 use tokio::runtime::Handle;
+use tokio::task::JoinError;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::Failure;
-use crate::commands::stat::page_of;
+use crate::commands::stat::{FolderStat, gather_served};
 use crate::data_folder::DataFolder;
 use crate::trust_text::word;
 
@@ -34,6 +36,8 @@ const SAMPLES_MAX: usize = 10;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The same while the view is the one that was seen: only what lies beside it can have changed.
 const LOOK_AGAIN_EVERY: Duration = Duration::from_secs(10);
+/// What stands in the place of errors that name upstreams.
+const NEEDS_KEY: &str = "shown to requests with an API key";
 /// So long metrics wait for a look: the first one at a large folder takes longer.
 const LOOK_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -47,6 +51,7 @@ pub(super) struct LiveStat {
     begun: Instant,
     samples: Mutex<VecDeque<Sample>>,
     held: KeptPage<HeldPage, PartBytesCache>,
+    runtime: Handle,
     /// What was held when it was last looked, also while somebody looks.
     newest_facts: Arc<Mutex<Option<Arc<HeldFacts>>>>,
 }
@@ -54,7 +59,7 @@ pub(super) struct LiveStat {
 /// What is held, in numbers.
 #[derive(Debug)]
 pub(super) struct HeldFacts {
-    pub(super) stat: Stat,
+    pub(super) seen: Arc<FolderStat>,
     /// How many blocks have which trust status, in a word.
     pub(super) statuses: Vec<(&'static str, u64)>,
     /// The timestamp of the newest block.
@@ -73,9 +78,10 @@ struct Sample {
 /// What was held when it was last looked.
 #[derive(Clone, Debug)]
 struct HeldPage {
-    view: Arc<View>,
-    /// The page without its last brace, or why there is none.
-    page: Result<Arc<str>, Arc<str>>,
+    /// `None` if nothing could be looked at.
+    seen: Option<Arc<FolderStat>>,
+    /// The page without its last brace.
+    page: Arc<str>,
 }
 
 impl LiveStat {
@@ -92,7 +98,8 @@ impl LiveStat {
             source,
             begun,
             samples: Mutex::default(),
-            held: KeptPage::new(runtime),
+            held: KeptPage::new(runtime.clone()),
+            runtime,
             newest_facts: Arc::default(),
         };
         live.sample(TrafficCounts::default(), CallTimes::default());
@@ -122,32 +129,29 @@ impl LiveStat {
     }
 
     /// What is held, as it was seen a short while ago.
-    async fn held(&self) -> Result<Arc<str>, Arc<str>> {
+    async fn held(&self) -> Result<HeldPage, JoinError> {
         let view = self.folder.store.view();
-        let is_good = |seen: &HeldPage, age: Duration| {
-            let is_same = Arc::ptr_eq(&seen.view, &view) && seen.page.is_ok();
+        let is_good = move |held: &HeldPage, age: Duration| {
+            let is_same = held.seen.as_ref().is_some_and(|seen| {
+                Arc::ptr_eq(&seen.view, &view) && seen.stat.unreadable.is_empty()
+            });
             age < if is_same { LOOK_AGAIN_EVERY } else { LOOK_EVERY }
         };
         let (folder, newest_facts) = (self.folder.clone(), Arc::clone(&self.newest_facts));
-        let making = std::future::ready({
-            let view = Arc::clone(&view);
-            move |cache: &mut PartBytesCache| {
-                let (page, facts) = look(&folder, cache).map_or_else(
-                    |said| (Err(said), None),
-                    |(page, facts)| (Ok(page), Some(Arc::new(facts))),
-                );
-                // After a look that failed nobody knows what is held.
-                *newest_facts.lock().unwrap_or_else(PoisonError::into_inner) = facts;
-                HeldPage { view, page }
-            }
+        let making = std::future::ready(move |cache: &mut PartBytesCache| {
+            let looked = look(&folder, cache);
+            let (held, facts) = looked.unwrap_or_else(|error| {
+                (HeldPage { seen: None, page: open_object(&json!({ "error": error })) }, None)
+            });
+            // After a look that failed nobody knows what is held.
+            *newest_facts.lock().unwrap_or_else(PoisonError::into_inner) = facts.map(Arc::new);
+            held
         });
-        match self.held.get(is_good, making).await {
-            Ok(seen) => seen.page,
-            Err(error) => {
-                *self.newest_facts.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                Err(error.to_string().into())
-            }
+        let held = self.held.get(is_good, making).await;
+        if held.is_err() {
+            *self.newest_facts.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
+        held
     }
 
     /// What is held, in numbers: as it is now, unless to look takes long, or else as it was seen last.
@@ -159,8 +163,7 @@ impl LiveStat {
 
     /// Room that is left for the folder, which can be told also while the folder cannot be looked at.
     pub(super) fn free_bytes(&self) -> Option<u64> {
-        let room = statvfs(&self.folder.path).ok()?;
-        Some(room.f_bavail.saturating_mul(room.f_frsize))
+        self.folder.disk.free_bytes().ok()?
     }
 
     /// The store that is served.
@@ -168,7 +171,11 @@ impl LiveStat {
         Arc::clone(&self.folder.store)
     }
 
-    fn live(&self, live: &LiveCounts) -> Value {
+    fn live(&self, live: &LiveCounts, scope: StatScope) -> Value {
+        let troubles = match live.troubles.as_slice() {
+            [_, ..] if scope.hides_upstreams => &[NEEDS_KEY.to_owned()],
+            troubles => troubles,
+        };
         let now = self.now(live.traffic, live.times);
         let before = self.samples.lock().unwrap_or_else(PoisonError::into_inner).front().copied();
         let before = before.unwrap_or(now);
@@ -179,33 +186,45 @@ impl LiveStat {
             "answer_bytes": live.traffic.answer_bytes,
             "bytes_under_way": live.bytes_under_way,
             "ready": live.troubles.is_empty(),
-            "troubles": live.troubles,
+            "troubles": troubles,
             "rates": rates(&before, &now),
             "latency": latency(&before, &now),
         })
     }
 }
 
-/// Looks at what is held.
+/// Looks at what is held. Numbers are not known of a folder that cannot be read.
 fn look(
     folder: &DataFolder,
     cache: &mut PartBytesCache,
-) -> Result<(Arc<str>, HeldFacts), Arc<str>> {
-    let (stat, page) = page_of(folder, cache).map_err(|failure| match failure {
-        Failure::Work(error) | Failure::Usage(error) => Arc::from(format!("{error:#}")),
-        Failure::Told | Failure::Stopped(_) => Arc::from("the data folder could not be looked at"),
+) -> Result<(HeldPage, Option<HeldFacts>), String> {
+    let seen = Arc::new(gather_served(folder, cache).map_err(|error| error.to_string())?);
+    let page = seen.page(folder, true).map_err(|failure| match failure {
+        Failure::Work(error) | Failure::Usage(error) => format!("{error:#}"),
+        Failure::Told | Failure::Stopped(_) => "the data folder could not be looked at".to_owned(),
     })?;
-    let text = page.to_string();
-    let facts = HeldFacts {
-        statuses: stat.statuses.iter().map(|(range, it)| (word(it), range.count())).collect(),
-        tip_timestamp: read_tip_timestamp(&folder.store.view()),
-        stat,
-    };
-    Ok((text.strip_suffix('}').unwrap_or(&text).into(), facts))
+    let page = open_object(&Value::Object(page));
+    let facts = seen.is_folder_read().then(|| HeldFacts {
+        statuses: seen.stat.statuses.iter().map(|(range, it)| (word(it), range.count())).collect(),
+        tip_timestamp: read_tip_timestamp(&seen.view),
+        seen: Arc::clone(&seen),
+    });
+    Ok((HeldPage { seen: Some(seen), page }, facts))
+}
+
+/// The text of an object without its last brace.
+fn open_object(object: &Value) -> Arc<str> {
+    let text = object.to_string();
+    text.strip_suffix('}').unwrap_or(&text).into()
+}
+
+/// The lists of files, as members that go behind others.
+fn lists(seen: &FolderStat) -> String {
+    open_object(&Value::Object(seen.files())).replacen('{', ",", 1)
 }
 
 /// The timestamp of the newest block, if it can be read.
-fn read_tip_timestamp(view: &View) -> Option<u64> {
+pub(super) fn read_tip_timestamp(view: &View) -> Option<u64> {
     let mut reader = Reader::new().ok()?;
     let header = block_on(view.read_header(&mut reader, view.tip()?)).ok()??;
     Some(decode_header(&header.rlp).ok()?.timestamp)
@@ -246,20 +265,38 @@ pub(super) fn float(count: u64) -> f64 {
 }
 
 impl StatPage for LiveStat {
-    fn make(&self, live: LiveCounts) -> MakingPage<'_> {
+    fn make(&self, live: LiveCounts, scope: StatScope) -> MakingPage<'_> {
         Box::pin(async move {
-            // How serving goes is told also where the folder cannot be looked at.
-            let held = self.held().await.unwrap_or_else(|said| {
-                let error = json!({ "error": &*said }).to_string();
-                error.strip_suffix('}').unwrap_or(&error).into()
-            });
+            let failed = |error: JoinError| PageError(error.to_string());
+            let HeldPage { seen, page } = self.held().await.map_err(failed)?;
+            let files = match seen.filter(|_| scope.has_files) {
+                // A long text is written: on no thread that serves.
+                Some(seen) => {
+                    self.runtime.spawn_blocking(move || lists(&seen)).await.map_err(failed)?
+                }
+                None => String::new(),
+            };
             let follow = self.health.as_ref().map(|health| health.page()).unwrap_or_default();
-            let live = self.live(&live);
+            let follow = if scope.hides_upstreams { without_upstreams(follow) } else { follow };
+            let live = self.live(&live, scope);
             let source = self.source.as_ref().map(|source| source.page(&self.folder.store));
             let source = source.map_or(String::new(), |page| format!(",\"source\":{page}"));
-            Ok(format!("{held},\"live\":{live},\"follow\":{follow}{source}}}").into_bytes())
+            let page = format!("{page}{files},\"live\":{live},\"follow\":{follow}{source}}}");
+            Ok(page.into_bytes())
         })
     }
+}
+
+/// How following goes, without the names of nodes, which errors contain too.
+fn without_upstreams(mut follow: Value) -> Value {
+    for name in ["upstreams", "error", "backfill_error"] {
+        match follow.get_mut(name) {
+            Some(Value::Array(names)) => names.clear(),
+            Some(error @ Value::String(_)) => *error = NEEDS_KEY.into(),
+            _ => {}
+        }
+    }
+    follow
 }
 
 #[cfg(test)]
@@ -282,12 +319,17 @@ mod tests {
         let (path, store) = (PathBuf::from("."), Arc::new(store));
         let folder = DataFolder { path, disk: files, store, known_spec: None };
         let (_, facts) = look(&folder, &mut PartBytesCache::default()).unwrap();
+        let facts = facts.unwrap();
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let live = LiveStat::new(folder, None, None, runtime.handle().clone());
         *live.newest_facts.lock().unwrap() = Some(Arc::new(facts));
         disk.fail_after(0, DiskFailure::Io);
         let found = runtime.block_on(live.newest_facts());
         assert!(found.is_none(), "{found:?}");
+        let page = runtime.block_on(live.make(LiveCounts::default(), StatScope::default()));
+        let page: Value = serde_json::from_slice(&page.unwrap()).unwrap();
+        assert_eq!((&page["error"], &page["coverage"]), (&Value::Null, &json!([])), "{page}");
+        assert!(page["unreadable"][0]["error"].is_string(), "{page}");
     }
 
     #[test]

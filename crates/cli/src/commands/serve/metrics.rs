@@ -227,7 +227,7 @@ impl PageFacts {
 }
 
 fn add_held(page: &mut Exposition, held: &HeldFacts) {
-    let stat = &held.stat;
+    let stat = &held.seen.stat;
     for status in ["anchored", "linked", "unanchored", "digest only"] {
         let of_status = held.statuses.iter().filter(|(word, _)| *word == status);
         let blocks = of_status.fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
@@ -243,8 +243,8 @@ fn add_held(page: &mut Exposition, held: &HeldFacts) {
         (Metric::StoreWithoutLogIndex, blocks(&stat.without_log_index)),
         (Metric::StoreTransactions, stat.transaction_count),
         (Metric::StoreLogs, stat.log_count),
-        (Metric::StoreSegments, number(stat.segments.len())),
-        (Metric::StoreRuns, number(stat.runs.len())),
+        (Metric::StoreSegments, number(stat.segment_count)),
+        (Metric::StoreRuns, number(stat.run_count)),
         (Metric::StorePendingMerges, number(stat.pending_merges.len())),
     ] {
         page.gauge(metric, &[], value);

@@ -26,14 +26,12 @@ use crate::descriptors::{log_shares, share_with_clients};
 use crate::output::Verbosity;
 
 /// Flags whose values can change while requests are served, and hold at once.
-const AT_ONCE: [&str; 20] = [
+const AT_ONCE: [&str; 18] = [
     "batch-bytes-max",
     "batch-items-max",
     "bytes-under-way-max",
     "filter-timeout",
     "filters-max",
-    "jwt-public-key-file",
-    "jwt-secret-file",
     "logs-bytes-max",
     "logs-max",
     "logs-read-bytes-max",
@@ -59,7 +57,7 @@ const FOR_NEW_CONNECTIONS: [&str; 16] = [
     "connections-per-client-max",
     "cors-origin",
     "header-timeout",
-    "host",
+    "allowed-host",
     "idle-timeout",
     "no-explorer",
     "ping-interval",
@@ -141,7 +139,7 @@ impl Reloader {
 
     fn try_reload(&mut self) -> anyhow::Result<()> {
         let (args, verbosity) = self.read_args()?;
-        let admission = args.admission.settings().map_err(to_error)?;
+        let admission = args.admission.settings();
         let renewed = self.read_certificate(&args)?;
         let ReloadedParts {
             server,
@@ -213,7 +211,6 @@ impl Reloader {
         let mut at_once = changed_among(&AT_ONCE);
         let others = [
             ("keys", self.admission.keys != admission.keys),
-            ("keys of tokens", self.admission.token_keys != admission.token_keys),
             ("the certificate", is_certificate_new),
         ];
         at_once.extend(others.into_iter().filter(|(_, is_new)| *is_new).map(|(name, _)| name));

@@ -2,56 +2,49 @@
 
 use chain::BlockRange;
 use chain::trust::{AnchoredBy, TrustStatus};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use store::BlockId;
+use store::manifest::Manifest;
 use store::stat::Stat;
 
 use crate::folder_text::{lost_blocks, pending_merge};
 use crate::output::{counted_grouped, grouped, ratio};
 use crate::trust_text::{anchor, sentence, word};
 
-/// The object of `stat --json`. The notice is what a follower that stands still left in the folder.
-pub(super) fn json(stat: &Stat, notice: Option<&str>) -> Value {
+/// Files that cannot be read, in the short form.
+const UNREADABLE_MAX: usize = 100;
+
+/// The object of `stat --json`, as far as the numbers tell it. In the short form accumulator epochs that
+/// follow each other are one range.
+pub(super) fn members(stat: &Stat, is_short: bool) -> Map<String, Value> {
     let bytes = &stat.bytes;
-    let coverage = stat.statuses.iter().map(|(range, status)| {
+    let coverage: Vec<Value> = if is_short {
+        stat.statuses.chunk_by(are_epochs).filter_map(covered).collect()
+    } else {
+        stat.statuses.chunks(1).filter_map(covered).collect()
+    };
+    let unreadable_max = if is_short { UNREADABLE_MAX } else { usize::MAX };
+    let unreadable = stat.unreadable.iter().take(unreadable_max).map(|it| {
         json!({
-            "first": range.first(),
-            "last": range.last(),
-            "status": word(status),
-            "anchor": anchor(status),
+            "file": it.file_name,
+            "first": it.blocks.map(|blocks| blocks.first()),
+            "last": it.blocks.map(|blocks| blocks.last()),
+            "error": it.reason,
         })
     });
-    let segments = stat.segments.iter().map(|entry| {
-        json!({
-            "first": entry.range.first(),
-            "last": entry.range.last(),
-            "bytes": entry.bytes,
-            "digest": entry.digest,
-            "file": entry.file_name,
-        })
-    });
-    let runs = stat.runs.iter().map(|entry| {
-        json!({
-            "subject": entry.subject.to_string(),
-            "first_slot": entry.span.first_slot(),
-            "last_slot": entry.span.end_slot().saturating_sub(1),
-            "bytes": entry.bytes,
-            "digest": entry.digest,
-            "file": entry.file_name,
-        })
-    });
-    json!({
+    let page = json!({
         "network": stat.network.name,
         "chain_id": stat.network.chain_id,
         "genesis_hash": stat.network.genesis_hash,
-        "coverage": coverage.collect::<Vec<_>>(),
+        "coverage": coverage,
         "coverage_receipts": ranges(&stat.coverage_receipts),
         "gaps": ranges(&stat.gaps),
         "lost": ranges(&stat.lost),
+        "unreadable": unreadable.collect::<Vec<_>>(),
+        "unreadable_count": stat.unreadable.len(),
         "tip": block(stat.tip),
         "finalized": block(stat.finalized),
         "head": stat.head.map(|it| json!({ "first": it.first(), "last": it.last() })),
-        "notice": notice,
         "blocks": stat.block_count,
         "transactions": stat.transaction_count,
         "logs": stat.log_count,
@@ -65,11 +58,52 @@ pub(super) fn json(stat: &Stat, notice: Option<&str>) -> Value {
             "head": bytes.head,
             "other": bytes.other,
         },
-        "segments": segments.collect::<Vec<_>>(),
-        "runs": runs.collect::<Vec<_>>(),
+        "segment_count": stat.segment_count,
+        "run_count": stat.run_count,
         "pending_merges": ranges(&stat.pending_merges),
         "without_log_index": ranges(&stat.without_log_index),
-    })
+    });
+    object(page)
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    if let Value::Object(members) = value { members } else { Map::new() }
+}
+
+/// The lists of files of `stat --json`.
+pub(super) fn files(manifest: &Manifest) -> Map<String, Value> {
+    let segments = manifest.segments().iter().map(|entry| {
+        json!({
+            "first": entry.range.first(),
+            "last": entry.range.last(),
+            "bytes": entry.bytes,
+            "digest": entry.digest,
+            "file": entry.file_name,
+        })
+    });
+    let runs = manifest.runs().iter().map(|entry| {
+        json!({
+            "subject": entry.subject.to_string(),
+            "first_slot": entry.span.first_slot(),
+            "last_slot": entry.span.end_slot().saturating_sub(1),
+            "bytes": entry.bytes,
+            "digest": entry.digest,
+            "file": entry.file_name,
+        })
+    });
+    let (segments, runs): (Vec<Value>, Vec<Value>) = (segments.collect(), runs.collect());
+    object(json!({ "segments": segments, "runs": runs }))
+}
+
+/// A range with its status, or epochs that follow each other.
+fn covered(ranges: &[(BlockRange, TrustStatus)]) -> Option<Value> {
+    let ((first, status), (last, other)) = (ranges.first()?, ranges.last()?);
+    let anchor = match epochs(status, other) {
+        Some((low, high)) => json!(format!("accumulator epochs {low} to {high}")),
+        None => anchor(status),
+    };
+    let (first, last) = (first.first(), last.last());
+    Some(json!({ "first": first, "last": last, "status": word(status), "anchor": anchor }))
 }
 
 fn ranges(ranges: &[BlockRange]) -> Vec<Value> {
@@ -88,9 +122,16 @@ pub(super) fn text(place: &str, stat: &Stat) -> Vec<String> {
     let mut lines = vec![format!("{name}{} in {place}", chain_id.unwrap_or_default())];
     let held: Vec<BlockRange> = stat.statuses.iter().map(|(range, _)| *range).collect();
     let lost = stat.lost.iter().map(|range| lost_blocks(*range, &held));
+    let unreadable = stat.unreadable.iter().map(|it| {
+        let blocks = it.blocks.map_or(String::new(), |blocks| format!(" (blocks {blocks})"));
+        format!("{}{blocks} cannot be read: {}", it.file_name, it.reason)
+    });
     if stat.block_count == 0 {
-        lines.push("holds no block yet".to_owned());
-        lines.extend(lost);
+        let is_damaged = !stat.unreadable.is_empty();
+        lines.push(
+            if is_damaged { "no block can be read" } else { "holds no block yet" }.to_owned(),
+        );
+        lines.extend(unreadable.chain(lost));
         if !stat.without_log_index.is_empty() {
             let ranges: Vec<String> =
                 stat.without_log_index.iter().map(ToString::to_string).collect();
@@ -118,10 +159,10 @@ pub(super) fn text(place: &str, stat: &Stat) -> Vec<String> {
     lines.extend(table(stat));
     lines.push(format!(
         "{}, {}",
-        counted_grouped(u64::try_from(stat.segments.len()).unwrap_or(u64::MAX), "segment"),
-        counted_grouped(u64::try_from(stat.runs.len()).unwrap_or(u64::MAX), "lookup run")
+        counted_grouped(u64::try_from(stat.segment_count).unwrap_or(u64::MAX), "segment"),
+        counted_grouped(u64::try_from(stat.run_count).unwrap_or(u64::MAX), "lookup run")
     ));
-    lines.extend(lost);
+    lines.extend(unreadable.chain(lost));
     if !stat.without_log_index.is_empty() {
         let ranges: Vec<String> = stat.without_log_index.iter().map(ToString::to_string).collect();
         lines
@@ -158,16 +199,25 @@ fn are_epochs(
 fn together(ranges: &[(BlockRange, TrustStatus)]) -> Option<(BlockRange, String)> {
     let ((first, status), (last, other)) = (ranges.first()?, ranges.last()?);
     let range = BlockRange::from_ends(first.first(), last.last())?;
-    let says = match (status, other) {
-        (
-            TrustStatus::Anchored(AnchoredBy::Epoch(low)),
-            TrustStatus::Anchored(AnchoredBy::Epoch(high)),
-        ) if low != high => {
-            format!("anchored by accumulator epochs {low} to {high}")
-        }
-        _ => sentence(status),
+    let says = match epochs(status, other) {
+        Some((low, high)) => format!("anchored by accumulator epochs {low} to {high}"),
+        None => sentence(status),
     };
     Some((range, says))
+}
+
+/// The first and the last epoch of a range, if there is more than one.
+fn epochs(first: &TrustStatus, last: &TrustStatus) -> Option<(u64, u64)> {
+    let anchored_by = |status: &TrustStatus| match status {
+        TrustStatus::Anchored(anchor) => Some(*anchor),
+        TrustStatus::Linked(_) | TrustStatus::Unanchored | TrustStatus::DigestOnly => None,
+    };
+    let (AnchoredBy::Epoch(low), AnchoredBy::Epoch(high)) =
+        (anchored_by(first)?, anchored_by(last)?)
+    else {
+        return None;
+    };
+    (low != high).then_some((low, high))
 }
 
 fn receipts(stat: &Stat) -> String {
@@ -235,5 +285,11 @@ mod tests {
             "98304..106495 anchored by accumulator epoch 12",
         ];
         assert_eq!(lines, expected);
+        let mut covered = held.chunk_by(are_epochs).filter_map(covered);
+        let epochs = json!({
+            "first": 0, "last": 16383, "status": "anchored", "anchor": "accumulator epochs 0 to 1",
+        });
+        assert_eq!(covered.next(), Some(epochs));
+        assert_eq!(covered.nth(1).unwrap()["anchor"], "accumulator epoch 10");
     }
 }

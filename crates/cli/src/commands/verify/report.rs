@@ -4,11 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use chain::trust::TrustStatus;
-use ingest::archive::{ArchiveError, Remedy, shown};
+use ingest::archive::{ArchiveError, ArchiveFault, Remedy, shown};
 use ingest::prove::ProofReport;
 use ingest::survey::{Finding, ProvenArchive};
 use serde_json::{Value, json};
 
+use crate::hints::system_hint;
 use crate::output::{counted, rate};
 use crate::trust_text::{verdict, word};
 
@@ -23,34 +24,40 @@ pub(crate) enum Output {
 
 /// A refusal and what to do about it.
 pub(crate) fn refusal(error: &ArchiveError) -> String {
-    format!("error: {error}\n  hint: {}", hint(error))
+    let hint = hint(error).map_or(String::new(), |hint| format!("\n  hint: {hint}"));
+    format!("error: {error}{hint}")
 }
 
 /// For whoever names a file that is none.
 pub(crate) const NAME_ARCHIVE_HINT: &str = "if it should be an archive, get it again; otherwise name archives \
      (.era1, .ere, .erae) or folders of them; the genesis.json of a chain goes with --genesis";
 
-pub(crate) fn hint(error: &ArchiveError) -> &'static str {
+pub(crate) fn hint(error: &ArchiveError) -> Option<&'static str> {
+    if let ArchiveFault::Io(cause) = error.fault.as_ref()
+        && let Some(hint) = system_hint(cause.kind())
+    {
+        return Some(hint);
+    }
     remedy_hint(error.remedy())
 }
 
-pub(crate) fn remedy_hint(remedy: Remedy) -> &'static str {
-    match remedy {
+pub(crate) fn remedy_hint(remedy: Remedy) -> Option<&'static str> {
+    Some(match remedy {
+        // The error says all that is known.
+        Remedy::FixPath => return None,
         Remedy::Retry => "the system could not read it; try again",
-        Remedy::FixPath => "see whether the path is right",
         Remedy::Unpack => "the file is compressed: unpack it, and give what comes out",
         Remedy::NameArchive => NAME_ARCHIVE_HINT,
         Remedy::CompareTrust => {
-            "either the file is of another chain or false, or what is trusted is wrong: see whether \
-             --genesis (or the genesis.json that the data folder keeps), --network and --anchor are \
-             those of this chain before you get the file again"
+            "the file is of another chain than --network, --genesis, --anchor or the data folder: \
+             name the file's own chain, or download the file again if it should be of this one"
         }
-        Remedy::ReplaceFile => "nothing of this file is taken as true; get it again",
+        Remedy::ReplaceFile => "the file is damaged or invalid: download it again",
         Remedy::Relabel => "the blocks are proven, but the file is not what its name says",
         Remedy::FixRequest => "ask for the network that the file's name says, or rename the file",
         Remedy::MendList => "mend or remove the checksum list",
         Remedy::AskElsewhere => "another file holds it",
-    }
+    })
 }
 
 /// A line for every finding and, for people, the sum.
@@ -62,7 +69,8 @@ pub(crate) fn lines(findings: &[Finding], elapsed: Duration, output: Output) -> 
             (Output::Text, Ok(proven)) => to_text(finding, proven),
             (Output::Text, Err(error)) => {
                 let word = if is_unreadable(error) { "UNREADABLE" } else { "FALSE" };
-                format!("{}  {word}  {error}", shown(&finding.path))
+                // The reason was said when the file was read.
+                format!("{}  {word}", shown(&finding.path))
             }
         })
         .collect();

@@ -2,7 +2,7 @@
 >> {"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x00"]}
 << {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"the method eth_sendRawTransaction does not exist/is not available"}}
 >> {"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{}]}
-<< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"the method eth_call does not exist/is not available"}}
+<< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"the method eth_call is not available: it needs state, which Quipu does not store; the operator can forward it to a node with --pass-through eth_call"}}
 >> {"jsonrpc":"2.0","id":1,"method":"ETH_BLOCKNUMBER","params":[]}
 << {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"the method ETH_BLOCKNUMBER does not exist/is not available"}}
 >> {"jsonrpc":"2.0","id":1,"method":"","params":[]}

@@ -1,3 +1,3 @@
 # store: no-receipts
 >> {"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{"fromBlock":"0x0","toBlock":"0x5"}]}
-<< {"jsonrpc":"2.0","id":1,"error":{"code":4444,"message":"receipts not held: block 0 not among those with receipts, no held blocks","data":{"held":[]}}}
+<< {"jsonrpc":"2.0","id":1,"error":{"code":4444,"message":"receipts not found: block 0 is held without them","data":{"held":[]}}}

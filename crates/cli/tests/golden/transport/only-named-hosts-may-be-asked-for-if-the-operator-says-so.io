@@ -1,5 +1,5 @@
 // Off by default. Ports do not matter.
-# args: --host good.example
+# args: --allowed-host good.example
 # header: host: good.example:8545
 >> {"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}
 << {"jsonrpc":"2.0","id":1,"result":"0x3ff"}

@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use futures_util::future::join_all;
+use futures_util::future::{join_all, ready};
 use futures_util::stream::FuturesUnordered;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing::warn;
 
 use super::{Member, MemberIndex, QuestionSubject, Upstreams, UpstreamsError};
@@ -24,6 +24,13 @@ const QUORUM_DEPTH: u64 = 64;
 /// So much later than a quorum the other nodes may answer. Then they are late, and rest: a node that the
 /// quorum can do without holds up nothing, and one that is a little slower is still heard.
 const QUORUM_GRACE: Duration = Duration::from_secs(1);
+
+/// Headers that are requested in one message on the way down a branch.
+pub(crate) const CLAIMS_PER_STEP: u64 = 32;
+/// Headers that are followed down a branch at most: linked headers cost a misbehaving node nothing.
+pub(crate) const CLAIMS_MAX: u64 = 1 << 16;
+/// Longest time for the walk from the block of one node down to that of another.
+const WALK_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What nodes have under a name or a number, and how many answered, also those that have none.
 type TagAnswers = (Vec<(MemberIndex, HeaderClaim)>, usize);
@@ -57,20 +64,30 @@ impl Upstreams {
         of: HeaderClaim,
         first: u64,
     ) -> Result<Vec<HeaderClaim>, UpstreamsError> {
-        let tags: Vec<BlockTag> = (first..of.number).rev().map(BlockTag::Number).collect();
-        let ask = async |upstream: &Upstream| {
-            let mut above = of;
-            let mut ancestors = Vec::with_capacity(tags.len());
-            for claim in upstream.fetch_claims(&tags).await? {
-                let number = above.number.saturating_sub(1);
-                let linked = claim.filter(|claim| claim.hash == above.parent_hash);
-                above = linked.ok_or(FetchError::Elsewhere { number })?;
-                ancestors.push(above);
-            }
-            Ok(ancestors)
-        };
+        let ask = async |upstream: &Upstream| fetch_linked(upstream, of, first).await;
         let told = self.ask_any(&[], Duration::ZERO, QuestionSubject::Claims, ask).await;
         told.map(|(_, ancestors)| ancestors)
+    }
+
+    /// The blocks below one, down to `first`, according to this node alone. `None` if it does not
+    /// answer, or has other blocks in their places.
+    pub async fn fetch_ancestors_of(
+        &self,
+        member_index: MemberIndex,
+        of: HeaderClaim,
+        first: u64,
+    ) -> Option<Vec<HeaderClaim>> {
+        let member = self.members.get(member_index)?;
+        let ask = async |upstream: &Upstream| fetch_linked(upstream, of, first).await;
+        match self.ask_member(member, Some(self.claim_timeout(member)), &ask).await? {
+            Ok(ancestors) => Some(ancestors),
+            // Another node behind the same address may have answered.
+            Err(FetchError::Elsewhere { .. }) => None,
+            Err(error) => {
+                self.note_unanswered(member, &error, true);
+                None
+            }
+        }
     }
 
     /// The block of a number on the way to the tip, on which so many nodes as must agree do. `None` if
@@ -81,7 +98,26 @@ impl Upstreams {
             return Ok(claims.into_iter().next().flatten());
         }
         let (claims, _) = self.ask_quorum(tag, Duration::ZERO).await;
-        Ok(self.highest_agreed(claims, Duration::ZERO).await)
+        Ok(self.highest_agreed(claims).await)
+    }
+
+    /// The block that each node whose word on finality counts has under a name: the decider alone, or
+    /// every node that answers where a quorum decides. Nodes without such a block are left out.
+    pub async fn fetch_words(
+        &self,
+        tag: BlockTag,
+    ) -> Result<Vec<(MemberIndex, HeaderClaim)>, UpstreamsError> {
+        if self.quorum == 1 {
+            let ask = async |upstream: &Upstream| upstream.fetch_claims(&[tag]).await;
+            let asked = self.ask_any(&[], Duration::ZERO, QuestionSubject::Decided, ask).await;
+            let (member_index, claims) = asked?;
+            return Ok(claims.into_iter().flatten().map(|claim| (member_index, claim)).collect());
+        }
+        let (claims, answer_count) = self.ask_quorum(tag, Duration::ZERO).await;
+        if answer_count < self.quorum {
+            return Err(self.no_quorum(&claims));
+        }
+        Ok(claims)
     }
 
     /// The block of a name or a number by the word of those that decide what is final: the preferred
@@ -118,7 +154,7 @@ impl Upstreams {
         let (claims, answer_count) = self.ask_quorum(tag, patience).await;
         let absent_count = answer_count.saturating_sub(claims.len());
         let no_quorum = self.no_quorum(&claims);
-        match self.highest_agreed(claims, patience).await {
+        match self.highest_agreed(claims).await {
             Some(claim) => Ok(Some(claim)),
             // That there is none is what they agree on.
             None if absent_count >= self.quorum => Ok(None),
@@ -311,15 +347,20 @@ impl Upstreams {
         let ask = async |upstream: &Upstream| upstream.fetch_claims(&[tag]).await;
         match self.ask_member(member, Some(self.claim_timeout(member)), &ask).await? {
             Ok(claims) => Some(claims.into_iter().next().flatten()),
-            // It answers: its word of the tip counts on.
-            Err(error) if error.is_refusal() && patience.is_zero() && tag != BlockTag::Latest => {
-                member.refused(&error.to_string());
-                None
-            }
             Err(error) => {
-                member.failed(&error.to_string(), self.rest);
+                let is_optional = patience.is_zero() && tag != BlockTag::Latest;
+                self.note_unanswered(member, &error, is_optional);
                 None
             }
+        }
+    }
+
+    /// A node that refuses what it need not give answers all the same: its word of the tip counts on.
+    fn note_unanswered(&self, member: &Member, error: &FetchError, is_optional: bool) {
+        if is_optional && error.is_refusal() {
+            member.refused(&error.to_string());
+        } else {
+            member.failed(&error.to_string(), self.rest);
         }
     }
 
@@ -331,35 +372,47 @@ impl Upstreams {
         claims.iter().map(|(_, claim)| *claim).find(|claim| count(claim) >= self.quorum)
     }
 
-    /// Names mean another block to each node: the highest counts that so many nodes have as must agree,
-    /// each of which gave the name to it or to a block above it.
-    async fn highest_agreed(
-        &self,
-        claims: Vec<(MemberIndex, HeaderClaim)>,
-        patience: Duration,
-    ) -> Option<HeaderClaim> {
+    /// Names mean another block to each node: the highest counts that as many nodes as must agree gave
+    /// the name to, or to a descendant of it.
+    async fn highest_agreed(&self, claims: Vec<(MemberIndex, HeaderClaim)>) -> Option<HeaderClaim> {
         let mut candidates: Vec<HeaderClaim> = claims.iter().map(|(_, claim)| *claim).collect();
         candidates.sort_unstable();
         candidates.dedup();
         while let Some(candidate) = candidates.pop() {
-            let number = candidate.number;
-            let reaches = |member_index: MemberIndex| {
-                claims.iter().any(|(other, claim)| *other == member_index && claim.number >= number)
-            };
-            if (0..self.members.len()).filter(|member_index| reaches(*member_index)).count()
-                < self.quorum
-            {
+            let reaching = || claims.iter().filter(|(_, claim)| claim.number >= candidate.number);
+            if reaching().count() < self.quorum {
                 continue;
             }
-            let (held, _) = self.ask_quorum(BlockTag::Number(number), patience).await;
-            let agrees = |(member_index, claim): &&(MemberIndex, HeaderClaim)| {
-                claim.hash == candidate.hash && reaches(*member_index)
-            };
-            if held.iter().filter(agrees).count() >= self.quorum {
+            let asked = reaching()
+                .map(|(member_index, claim)| self.is_descendant(*member_index, *claim, candidate));
+            let asked: FuturesUnordered<_> = asked.map(|it| timeout(WALK_TIMEOUT, it)).collect();
+            // No node is waited for that the others can do without.
+            let agreeing = asked.filter(|agrees| ready(*agrees == Ok(true))).take(self.quorum);
+            if agreeing.count().await == self.quorum {
                 return Some(candidate);
             }
         }
         None
+    }
+
+    /// Whether a node's headers lead from a block down to another. The number alone is no evidence:
+    /// behind one address, nodes of several branches may answer.
+    async fn is_descendant(
+        &self,
+        member_index: MemberIndex,
+        mut claim: HeaderClaim,
+        ancestor: HeaderClaim,
+    ) -> bool {
+        if claim.number.saturating_sub(ancestor.number) > CLAIMS_MAX {
+            return false;
+        }
+        while claim.number > ancestor.number {
+            let first = claim.number.saturating_sub(CLAIMS_PER_STEP).max(ancestor.number);
+            let below = self.fetch_ancestors_of(member_index, claim, first).await;
+            let Some(lowest) = below.and_then(|below| below.last().copied()) else { return false };
+            claim = lowest;
+        }
+        claim.hash == ancestor.hash
     }
 
     fn no_quorum(&self, claims: &[(MemberIndex, HeaderClaim)]) -> UpstreamsError {
@@ -373,4 +426,22 @@ impl Upstreams {
         said.extend(silent.map(|(_, status)| status.to_string()));
         UpstreamsError::NoQuorum { quorum: self.quorum, said: said.join("; ") }
     }
+}
+
+/// A node's blocks below one, down to `first`, if each is the parent of the one above it.
+async fn fetch_linked(
+    upstream: &Upstream,
+    of: HeaderClaim,
+    first: u64,
+) -> Result<Vec<HeaderClaim>, FetchError> {
+    let tags: Vec<BlockTag> = (first..of.number).rev().map(BlockTag::Number).collect();
+    let mut above = of;
+    let mut ancestors = Vec::with_capacity(tags.len());
+    for claim in upstream.fetch_claims(&tags).await? {
+        let number = above.number.saturating_sub(1);
+        let linked = claim.filter(|claim| claim.hash == above.parent_hash);
+        above = linked.ok_or(FetchError::Elsewhere { number })?;
+        ancestors.push(above);
+    }
+    Ok(ancestors)
 }

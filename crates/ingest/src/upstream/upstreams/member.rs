@@ -23,6 +23,9 @@ const UNKNOWN_FORK_REST: Duration = Duration::from_mins(1);
 /// was made anew, if a connection could not be asked the last time. Servers that close every connection
 /// would be asked with every question.
 const IDENTITY_REST: Duration = Duration::from_secs(1);
+/// After this long a node is asked again which chain it follows: behind a kept connection to a proxy it
+/// may have been exchanged for another.
+const IDENTITY_TIME: Duration = Duration::from_secs(30);
 
 /// One of several nodes.
 #[derive(Debug)]
@@ -140,7 +143,7 @@ impl fmt::Display for UpstreamStatus {
         let health = match self.health {
             MemberHealth::Well => "well",
             MemberHealth::Failing => "failing",
-            MemberHealth::Resting => "resting",
+            MemberHealth::Resting => "failing, to be retried",
             MemberHealth::SetAside => "set aside",
         };
         write!(f, "{} is {health}", self.name)?;
@@ -198,6 +201,15 @@ impl Member {
     pub(super) fn is_set_aside(&self) -> bool {
         let state = self.lock();
         state.is_set_aside && state.rests_until.is_some_and(|time| time > Instant::now())
+    }
+
+    /// Forgets which chain it follows after [`IDENTITY_TIME`], so that it is asked again.
+    pub(super) fn forget_old_identity(&self) {
+        let mut state = self.lock();
+        if state.identified.is_some_and(|identified| identified.at.elapsed() >= IDENTITY_TIME) {
+            state.identified = None;
+            self.upstream.forget_identity();
+        }
     }
 
     /// Whether it said that it follows our chain: on every connection that carried an answer or, where

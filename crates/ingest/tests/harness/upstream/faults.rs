@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::node::number_of;
+
 /// A fault of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -39,6 +41,8 @@ pub(crate) enum Fault {
     ManyOmmers,
     /// There is no method for ommers.
     NoOmmerMethod,
+    /// Blocks with their transactions are null.
+    NoBlock,
     /// Receipts are null, as of a node that has pruned them.
     NoReceipts,
     /// Headers have no hash.
@@ -49,6 +53,8 @@ pub(crate) enum Fault {
     NoTip,
     /// Block 0 is not told, with a code and a message.
     RefusedGenesis(i64, &'static str),
+    /// The final block has this number, and headers that link lead down from it to the tip.
+    InventedFinal(u64),
     /// The answer is true, and the connection ends with it.
     LastOfConnection,
 }
@@ -93,6 +99,21 @@ impl Fault {
         }
         let Self::RefusedGenesis(code, message) = self else { return None };
         (name == "0x0").then_some((code, message))
+    }
+
+    /// A header that no chain has, if this one is asked for by its name or number.
+    pub(crate) fn invent(self, name: &Value, tip: &Value) -> Option<Value> {
+        let Self::InventedFinal(highest) = self else { return None };
+        let number = if name == "finalized" { highest } else { number_of(name)? };
+        if number <= number_of(&tip["number"])? {
+            return None;
+        }
+        let hash = |number: u64| Value::from(format!("{number:#066x}"));
+        let mut header = tip.clone();
+        header["number"] = format!("{number:#x}").into();
+        header["hash"] = hash(number);
+        header["parentHash"] = hash(number - 1);
+        Some(header)
     }
 
     /// Changes the header of the tip.

@@ -7,7 +7,7 @@ use chain::{Block, BlockRange, Verified};
 use ingest::backfill::{BackfillError, BackfillSettings, Backfiller};
 use ingest::import::plan_units;
 use ingest::prove::NoProgress;
-use ingest::upstream::{AskLimits, RestLimits, UpstreamUrl, Upstreams};
+use ingest::upstream::{AskLimits, HeaderClaim, RestLimits, UpstreamUrl, Upstreams};
 use store::Writer;
 use tokio::runtime::Runtime;
 
@@ -61,6 +61,18 @@ pub(crate) fn fill(
     blocks: (u64, u64),
     is_unanchored_allowed: bool,
 ) -> Result<(), BackfillError> {
+    fill_to(runtime, data, upstreams, blocks, is_unanchored_allowed, None)
+}
+
+/// The same with this block, if it is in the range, and no other of its number.
+pub(crate) fn fill_to(
+    runtime: &Runtime,
+    data: &DataFolder,
+    upstreams: &Arc<Upstreams>,
+    blocks: (u64, u64),
+    is_unanchored_allowed: bool,
+    finalized: Option<HeaderClaim>,
+) -> Result<(), BackfillError> {
     let mut writer = Writer::open(data.store(), data.spec.clone()).unwrap();
     let backfiller = Backfiller {
         drafting: writer.drafting(),
@@ -72,6 +84,7 @@ pub(crate) fn fill(
             is_unanchored_allowed,
             threads: threads(2),
             patience: Duration::from_secs(20),
+            finalized,
         },
         progress: &NoProgress,
         stop: None,

@@ -65,6 +65,8 @@ struct State {
     known: BTreeMap<B256, Arc<Told>>,
     safe: Option<u64>,
     finalized: Option<u64>,
+    /// Names that another backend of the same address answers.
+    named: BTreeMap<&'static str, Arc<Told>>,
     script: Script,
     takes_batches: bool,
     has_block_receipts: bool,
@@ -99,6 +101,7 @@ impl Node {
             chain,
             safe: Some(last),
             finalized: Some(last),
+            named: BTreeMap::new(),
             script: Box::new(|_| None),
             takes_batches: true,
             has_block_receipts: true,
@@ -162,12 +165,25 @@ impl Node {
         (state.safe, state.finalized) = (finalized, finalized);
     }
 
+    /// What is safe and what is final are answered by another backend than all else.
+    pub(crate) fn split_finality(&self, finalized: Option<&Arc<Told>>) {
+        let blocks = finalized.into_iter();
+        let named = blocks.flat_map(|it| ["safe", "finalized"].map(|name| (name, Arc::clone(it))));
+        self.lock().named = named.collect();
+    }
+
     pub(crate) fn refuse_batches(&self) {
         self.lock().takes_batches = false;
     }
 
     pub(crate) fn lack_block_receipts(&self) {
         self.lock().has_block_receipts = false;
+    }
+
+    /// Takes batches and offers `eth_getBlockReceipts` from now on.
+    pub(crate) fn be_upgraded(&self) {
+        let mut state = self.lock();
+        (state.takes_batches, state.has_block_receipts) = (true, true);
     }
 
     /// Offers `debug_getRawHeader` from now on.
@@ -266,29 +282,41 @@ impl State {
         (fault, answer)
     }
 
+    /// What is answered in place of the truth because of a fault of the whole call.
+    fn refusal(call: &Value, fault: Fault) -> Option<Value> {
+        let params = &call["params"];
+        let is_of_receipts = call["method"] == "eth_getBlockReceipts";
+        let is_full = params[1] == json!(true);
+        let is_of_ommer = call["method"] == "eth_getUncleByBlockHashAndIndex";
+        let told = if fault == Fault::Refused && (is_full || is_of_receipts) {
+            Some((-32000, "not available"))
+        } else if fault == Fault::NoOmmerMethod && is_of_ommer {
+            Some((-32601, "the method does not exist"))
+        } else {
+            fault.refusal_of(&params[0])
+        };
+        if let Some((code, message)) = told {
+            let error = json!({"code": code, "message": message});
+            return Some(json!({"jsonrpc": "2.0", "id": call["id"], "error": error}));
+        }
+        let is_absent =
+            fault == Fault::NoBlock && is_full || fault == Fault::NoReceipts && is_of_receipts;
+        is_absent.then(|| json!({"jsonrpc": "2.0", "id": call["id"], "result": null}))
+    }
+
     fn answer(&self, call: &Value, fault: Option<Fault>) -> Value {
         let params = &call["params"];
-        let is_of_block = params[1] == json!(true) || call["method"] == "eth_getBlockReceipts";
-        if fault == Some(Fault::Refused) && is_of_block {
-            let error = json!({"code": -32000, "message": "not available"});
-            return json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
-        }
-        let is_of_ommer = call["method"] == "eth_getUncleByBlockHashAndIndex";
-        if fault == Some(Fault::NoOmmerMethod) && is_of_ommer {
-            let error = json!({"code": -32601, "message": "the method does not exist"});
-            return json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
-        }
-        if fault == Some(Fault::NoReceipts) && call["method"] == "eth_getBlockReceipts" {
-            return json!({"jsonrpc": "2.0", "id": call["id"], "result": null});
-        }
-        if let Some((code, message)) = fault.and_then(|fault| fault.refusal_of(&params[0])) {
-            let error = json!({"code": code, "message": message});
-            return json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
+        if let Some(refusal) = fault.and_then(|fault| Self::refusal(call, fault)) {
+            return refusal;
         }
         let result = match call["method"].as_str().unwrap() {
             "eth_chainId" => json!(format!("{:#x}", self.chain_id)),
             "eth_getBlockByNumber" | "eth_getBlockByHash" => {
                 let is_full = params[1] == json!(true);
+                let tip = &self.chain.last().unwrap().header;
+                if let Some(header) = fault.and_then(|it| it.invent(&params[0], tip)) {
+                    return json!({"jsonrpc": "2.0", "id": call["id"], "result": header});
+                }
                 let told = self.find(&params[0], fault.filter(|_| is_full));
                 told.map_or(Value::Null, |told| {
                     let mut block = if is_full { told.block.clone() } else { told.header.clone() };
@@ -314,8 +342,8 @@ impl State {
                 })
             }
             "eth_getTransactionReceipt" => {
-                let all = self.chain.iter().flat_map(|told| &told.receipts);
-                let found = all.into_iter().find(|it| it["transactionHash"] == params[0]);
+                let mut all = self.chain.iter().flat_map(|told| &told.receipts);
+                let found = all.find(|it| it["transactionHash"] == params[0]);
                 found.cloned().unwrap_or(Value::Null)
             }
             "eth_getUncleByBlockHashAndIndex" => {
@@ -323,10 +351,9 @@ impl State {
                 let index = number_of(&params[1]).unwrap() as usize;
                 told.and_then(|told| told.ommers.get(index).cloned()).unwrap_or(Value::Null)
             }
-            "debug_getRawHeader" if self.has_raw_headers => {
-                let told = self.find(&params[0], None);
-                told.map_or(Value::Null, |told| json!(told.verified.header_rlp))
-            }
+            "debug_getRawHeader" if self.has_raw_headers => self
+                .find(&params[0], None)
+                .map_or(Value::Null, |told| json!(told.verified.header_rlp)),
             "eth_subscribe" => json!("0x1"),
             method => {
                 let error = json!({"code": -32601, "message": format!("no method {method}")});
@@ -338,6 +365,9 @@ impl State {
 
     fn find(&self, which: &Value, fault: Option<Fault>) -> Option<Arc<Told>> {
         let text = which.as_str().unwrap();
+        if let Some(told) = self.named.get(text) {
+            return Some(Arc::clone(told));
+        }
         let number = match text {
             "latest" => self.chain.last().map(|told| told.number()),
             "safe" => self.safe,
@@ -357,7 +387,7 @@ impl State {
     }
 }
 
-fn number_of(value: &Value) -> Option<u64> {
+pub(super) fn number_of(value: &Value) -> Option<u64> {
     u64::from_str_radix(value.as_str()?.strip_prefix("0x")?, 16).ok()
 }
 

@@ -5,13 +5,17 @@ use std::time::Duration;
 use chain::trust::Anchor;
 use ingest::backfill::BackfillError;
 use ingest::import::ImportError;
-use ingest::upstream::{AskLimits, MemberHealth, Upstreams, UpstreamsError, WantedBlock};
+use ingest::upstream::{
+    AskLimits, HeaderClaim, MemberHealth, Upstreams, UpstreamsError, WantedBlock,
+};
 use tokio::runtime::Runtime;
 
 use crate::harness::folder::DataFolder;
 use crate::harness::upstream::chains::{chain, forked, sample_spec};
 use crate::harness::upstream::faults::{Fault, LIES};
-use crate::harness::upstream::fill::{fill, quick, stalling_upstreams, upstreams, verified};
+use crate::harness::upstream::fill::{
+    fill, fill_to, quick, stalling_upstreams, upstreams, verified,
+};
 use crate::harness::upstream::node::Node;
 
 const BLOCKS: u64 = 700;
@@ -28,7 +32,7 @@ fn every_block_of_a_node_is_stored_as_the_chain_has_it() {
         let data = DataFolder::new(&sample_spec());
         fill(&runtime, &data, &upstreams(vec![url], 1), (0, BLOCKS - 1), false).unwrap();
         data.check_holds(&verified(&chain, 0..BLOCKS as usize));
-        let statuses = data.store().view().manifest().statuses();
+        let statuses = data.store().view().manifest().statuses().unwrap();
         assert!(
             statuses.iter().all(|(_, status)| *status != chain::trust::TrustStatus::Unanchored)
         );
@@ -318,25 +322,130 @@ fn a_node_without_post_state_roots_is_asked_for_all_other_blocks() {
 /// Seen: without a method for ommers a backfill was tried again for ever, and receipts that are null
 /// were told as a block that is not there.
 #[test]
-fn what_a_node_lacks_of_a_block_is_told_at_once() {
+fn what_a_node_lacks_of_a_block_is_named_and_another_is_asked() {
     let (runtime, chain) = (runtime(), chain(60));
-    for (fault, said) in [
-        (Fault::NoOmmerMethod, "the node does not offer eth_getUncleByBlockHashAndIndex"),
-        (Fault::NoReceipts, "is there, and its receipts are not"),
+    let wanted: Vec<WantedBlock> = (0..60).map(WantedBlock::Number).collect();
+    for (fault, said, patience) in [
+        (
+            Fault::NoOmmerMethod,
+            "the node does not offer eth_getUncleByBlockHashAndIndex",
+            // No waiting helps.
+            Duration::from_hours(1),
+        ),
+        (Fault::NoReceipts, "is there, and its receipts are not", Duration::from_millis(300)),
+        (Fault::NoBlock, "block 0 is not there", Duration::from_millis(300)),
     ] {
         let node = Node::start(runtime.handle(), chain.clone());
         node.spoil(move |_| Some(fault));
         let nodes = upstreams(vec![node.url()], 1);
-        let data = DataFolder::new(&sample_spec());
-        let refused = fill(&runtime, &data, &nodes, (0, 59), false).unwrap_err().to_string();
-        assert!(refused.contains(said), "{refused}");
+        let refused = runtime.block_on(nodes.fetch_blocks(&wanted, patience)).unwrap_err();
+        let refused = refused.to_string();
+        assert!(
+            refused.starts_with("no upstream has block") && refused.contains(said),
+            "{refused}"
+        );
         assert_eq!(nodes.statuses()[0].lie_count, 0);
+        let data = DataFolder::new(&sample_spec());
         // Another node has it.
         let whole = Node::start(runtime.handle(), chain.clone());
         let nodes = upstreams(vec![node.url(), whole.url()], 1);
         fill(&runtime, &data, &nodes, (0, 59), false).unwrap();
         data.check_holds(&verified(&chain, 0..60));
     }
+}
+
+/// Behind one address, a backend may lag.
+#[test]
+fn a_block_that_the_only_node_lacks_is_requested_again() {
+    let (runtime, chain) = (runtime(), chain(60));
+    for fault in [Fault::NoBlock, Fault::NoReceipts] {
+        let node = Node::start(runtime.handle(), chain.clone());
+        let mut left = 12_u32;
+        node.spoil(move |asked| {
+            let is_spoiled = left > 0 && asked.is_about("eth_getBlockReceipts");
+            left -= u32::from(is_spoiled);
+            is_spoiled.then_some(fault)
+        });
+        let nodes = upstreams(vec![node.url()], 1);
+        let data = DataFolder::new(&sample_spec());
+        fill(&runtime, &data, &nodes, (0, 59), false).unwrap();
+        data.check_holds(&verified(&chain, 0..60));
+    }
+}
+
+/// Behind one address, another backend may have another block of its number.
+#[test]
+fn no_other_block_is_taken_in_the_place_of_the_final_one() {
+    let (runtime, trunk, other) = (runtime(), chain(60), forked(60, 55, 1));
+    for (finalized, is_taken) in [(&trunk[59], true), (&other[59], false)] {
+        let node = Node::start(runtime.handle(), other.clone());
+        node.switch(trunk.clone(), 59);
+        let claim = HeaderClaim {
+            number: 59,
+            hash: finalized.hash(),
+            parent_hash: finalized.verified.header.parent_hash,
+        };
+        let (data, nodes) = (DataFolder::new(&sample_spec()), upstreams(vec![node.url()], 1));
+        let filled = fill_to(&runtime, &data, &nodes, (0, 59), false, Some(claim));
+        assert_eq!(filled.is_ok(), is_taken, "{filled:?}");
+        assert_eq!(data.store().view().coverage().is_empty(), !is_taken);
+    }
+}
+
+/// Seen: a node that was away for half a minute, and then lagged once, ended a backfill.
+#[test]
+fn the_wait_for_a_block_that_a_node_lacks_begins_when_the_node_says_so() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let node = Node::start(runtime.handle(), chain(60));
+    let nodes = upstreams(vec![node.url()], 1);
+    let wanted = [WantedBlock::Number(30)];
+    runtime.block_on(nodes.fetch_blocks(&wanted, Duration::ZERO)).unwrap();
+    let before = node.message_count();
+    node.spoil(|_| Some(Fault::Disconnect));
+    let away = async {
+        while node.message_count() == before {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(31)).await;
+        tokio::time::resume();
+        let mut left = 3_u32;
+        node.spoil(move |_| {
+            left = left.saturating_sub(1);
+            (left > 0).then_some(Fault::NoBlock)
+        });
+    };
+    let fetched = nodes.fetch_blocks(&wanted, Duration::from_mins(10));
+    let (fetched, ()) = runtime.block_on(async { tokio::join!(fetched, away) });
+    fetched.unwrap();
+}
+
+/// Seen: one refusal made a node be asked many times as often for as long as the process ran.
+#[test]
+fn a_faster_way_that_a_node_refused_is_tried_again_after_minutes() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let node = Node::start(runtime.handle(), chain(60));
+    node.refuse_batches();
+    node.lack_block_receipts();
+    let nodes = upstreams(vec![node.url()], 1);
+    let wanted: Vec<WantedBlock> = (30..38).map(WantedBlock::Number).collect();
+    let messages = || {
+        let before = node.message_count();
+        runtime.block_on(nodes.fetch_blocks(&wanted, Duration::ZERO)).unwrap();
+        node.message_count() - before
+    };
+    messages();
+    node.be_upgraded();
+    let slow = messages();
+    runtime.block_on(async {
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_mins(5)).await;
+        tokio::time::resume();
+    });
+    let receipts = node.count("eth_getTransactionReceipt");
+    let fast = messages();
+    assert!(slow > 16 && fast < slow / 2, "{slow} messages, and later {fast}");
+    assert_eq!(node.count("eth_getTransactionReceipt"), receipts);
 }
 
 /// Seen: a node could make us ask for any number of ommers.

@@ -1,6 +1,7 @@
 //! Who decides which block is the tip and what is final, while nodes fail, lag, stall or are exchanged.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use chain::{BlockNumber, BlockRange, ChainSpec};
@@ -119,6 +120,88 @@ fn a_node_that_stands_in_neither_leaves_a_gap_nor_begins_a_folder() {
     followed.end();
 }
 
+/// Behind one address, backends on two branches may answer for `latest` and for `finalized`.
+#[test]
+fn a_block_is_final_only_if_the_finalized_block_is_seen_to_descend_from_it() {
+    let (runtime, trunk, losing) = (runtime(), chain(170), forked(121, 100, 1));
+    for quorum in [1, 2] {
+        let pair: [Node; 2] = alike(runtime.handle(), &trunk[..101], 90);
+        let urls = pair.iter().take(quorum).map(Node::url).collect();
+        let data = DataFolder::new(&sample_spec());
+        let nodes = upstreams(urls, quorum);
+        let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+        followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(90)));
+        // Above the tip and below it.
+        for finalized in [150, 110] {
+            for node in &pair {
+                node.split_finality(Some(&trunk[finalized]));
+                node.switch(losing.clone(), 90);
+            }
+            followed.wait_tip(losing[120].hash());
+            wait_asked(&pair[0], 200);
+            let finality = (followed.view().finalized(), followed.view().safe());
+            assert_eq!(finality, (Some(BlockNumber(90)), Some(BlockNumber(90))), "{quorum}");
+        }
+        for node in &pair {
+            node.switch(trunk.clone(), 150);
+            node.split_finality(None);
+        }
+        followed.wait_tip(trunk[169].hash());
+        followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(150)));
+        assert_eq!(followed.board.status().conflict, None);
+        followed.check(&trunk);
+        followed.end();
+    }
+}
+
+#[test]
+fn a_folder_begins_only_with_a_final_block_that_the_tip_descends_from() {
+    let (runtime, trunk, losing) = (runtime(), chain(170), forked(121, 100, 1));
+    // Above the tip and below it.
+    for finalized in [150, 110] {
+        let [node] = alike(runtime.handle(), &losing, 90);
+        node.split_finality(Some(&trunk[finalized]));
+        let data = DataFolder::new(&sample_spec());
+        let nodes = upstreams(vec![node.url()], 1);
+        let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+        followed.wait_for("an error", |status| status.last_error.is_some());
+        wait_asked(&node, 30);
+        assert_eq!(followed.view().tip(), None, "{finalized}");
+        node.split_finality(None);
+        node.switch(trunk.clone(), 150);
+        followed.wait_tip(trunk[169].hash());
+        followed.check(&trunk);
+        followed.end();
+    }
+}
+
+/// While a long gap is caught up with, the headers below the finalized block are fetched once.
+#[test]
+fn blocks_become_final_while_a_gap_is_caught_up_with() {
+    let (runtime, trunk) = (runtime(), chain(1500));
+    let [node] = alike(runtime.handle(), &trunk[..1], 0);
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![node.url()], 1);
+    let settings = FollowSettings { poll_every: Duration::from_secs(1), ..quick() };
+    let followed = Followed::start(runtime.handle(), &data, &nodes, settings, None);
+    followed.wait_tip(trunk[0].hash());
+    let most = Arc::new(AtomicUsize::new(0));
+    let (store, seen) = (Arc::clone(&followed.store), Arc::clone(&most));
+    node.observe(move |_| {
+        seen.fetch_max(store.view().head().blocks().len(), Ordering::Relaxed);
+    });
+    let before = node.count("eth_getBlockByNumber");
+    node.switch(trunk.clone(), 1450);
+    followed.wait_tip(trunk[1499].hash());
+    // Each header once to catch up and once for finality, and a few with every step.
+    let asked = node.count("eth_getBlockByNumber") - before;
+    assert!(asked < 2 * 1500 + 1000, "{asked}");
+    let most = most.load(Ordering::Relaxed);
+    assert!(most < 700, "{most} blocks waited for finality");
+    followed.check(&trunk);
+    followed.end();
+}
+
 /// Seen: a node that was exchanged for one of another chain was followed on.
 #[test]
 fn a_node_that_comes_back_as_another_chain_is_set_aside() {
@@ -169,6 +252,33 @@ fn every_connection_is_asked_which_chain_is_at_its_other_end() {
     let status = &nodes.statuses()[0];
     assert_eq!(status.health, MemberHealth::SetAside, "{status:?}");
     assert!(status.to_string().contains("it has chain id 5"), "{status:?}");
+}
+
+/// Behind a kept connection to a proxy, a node may be exchanged for another.
+#[test]
+fn a_kept_connection_is_asked_again_which_chain_is_at_its_other_end() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let trunk = chain(100);
+    for is_websocket in [false, true] {
+        let [node] = alike(runtime.handle(), &trunk, 90);
+        let url = if is_websocket { node.websocket_url() } else { node.url() };
+        let nodes = upstreams(vec![url], 1);
+        assert!(runtime.block_on(nodes.fetch_tip()).is_ok());
+        node.set_chain_id(5);
+        if is_websocket {
+            assert!(runtime.block_on(nodes.fetch_tip()).is_ok());
+            assert_eq!(node.count("eth_chainId"), 1, "not with every question");
+        }
+        runtime.block_on(async {
+            tokio::time::pause();
+            tokio::time::advance(Duration::from_secs(31)).await;
+            tokio::time::resume();
+        });
+        assert!(runtime.block_on(nodes.fetch_tip()).is_err());
+        let status = &nodes.statuses()[0];
+        assert_eq!(status.health, MemberHealth::SetAside, "{status:?}");
+        assert!(status.to_string().contains("it has chain id 5"), "{status:?}");
+    }
 }
 
 /// Seen: one node that lagged while two others were on two branches held everybody back.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use chain::BlockNumber;
-use ingest::import::merge_pending;
+use ingest::import::merge_next;
 use ingest::prove::NoProgress;
 use store::head::HeadLimits;
 use store::{CommitFacts, Store, Watcher, Writer};
@@ -81,7 +81,8 @@ fn a_slot_that_is_completed_at_the_tip_is_merged_beside_it_and_after_a_restart()
     let direct = sealed_up_to(&chain, SLOT);
     let mut writer = Writer::open(direct.store(), direct.spec.clone()).unwrap();
     assert_eq!(writer.view().manifest().segments().len(), SLOT / YOUNG);
-    merge_pending(&mut writer, &direct.spec, threads(2), &NoProgress, &|_| ()).unwrap();
+    let mut merge = || merge_next(&mut writer, &direct.spec, threads(2), &NoProgress, &|_| ());
+    assert_eq!((merge().unwrap(), merge().unwrap()), (true, false));
     assert_eq!(writer.view().manifest().segments().len(), 1);
     drop(writer);
     let expected = files(&direct);

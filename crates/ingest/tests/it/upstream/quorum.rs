@@ -147,6 +147,48 @@ fn fewer_nodes_than_must_agree_neither_hold_up_finality_nor_move_it() {
     assert!(decided().is_err(), "{:?}", decided());
 }
 
+/// A node of several backends that has a block under its number does not call it final by that.
+#[test]
+fn a_node_agrees_on_a_final_block_only_if_its_own_descends_from_it() {
+    let (runtime, trunk, losing) = (runtime(), chain(170), forked(121, 100, 1));
+    let [one, two] = alike(runtime.handle(), &losing, 110);
+    one.split_finality(Some(&trunk[150]));
+    let nodes = upstreams(vec![one.url(), two.url()], 2);
+    let decided = || runtime.block_on(nodes.fetch_decided(BlockTag::Finalized, Duration::ZERO));
+    assert!(decided().is_err(), "{:?}", decided());
+    one.split_finality(None);
+    one.switch(losing.clone(), 115);
+    assert_eq!(decided().map(|claim| claim.map(|claim| claim.number)), Ok(Some(110)));
+}
+
+/// Seen: a node whose final block was far above the tip was asked for its ancestors for ever.
+#[test]
+fn a_node_that_invents_headers_without_end_holds_up_nothing() {
+    let (runtime, trunk) = (runtime(), chain(120));
+    for highest in [1 << 62, 40_000] {
+        let [one, two, three] = alike(runtime.handle(), &trunk[..100], 50);
+        three.spoil(move |_| Some(Fault::InventedFinal(highest)));
+        let nodes = upstreams(vec![one.url(), two.url(), three.url()], 2);
+        let data = DataFolder::new(&sample_spec());
+        let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+        followed.wait_tip(trunk[99].hash());
+        for node in [&one, &two, &three] {
+            node.switch(trunk.clone(), 60);
+        }
+        followed.wait_tip(trunk[119].hash());
+        followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(60)));
+        followed.end();
+    }
+    // One alone that decides is not followed there.
+    let node = Node::start(runtime.handle(), trunk[..100].to_vec());
+    node.spoil(|_| Some(Fault::InventedFinal(1 << 62)));
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![node.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_for("told", |status| status.last_error.is_some());
+    followed.end();
+}
+
 /// Seen: the tip that two nodes agreed on waited ten seconds for a third one.
 #[test]
 fn a_node_that_a_quorum_can_do_without_holds_up_nothing() {

@@ -2,7 +2,7 @@
 
 use chain::{BlockNumber, BlockRange};
 use ingest::archive::Format;
-use ingest::import::ImportError;
+use ingest::import::{ImportError, ImportSettings};
 use store::BlockId;
 use store::head::{HeadLimits, Recovery};
 use store::{Finality, Store, Writer};
@@ -12,6 +12,9 @@ use crate::harness::made::{blocks, write};
 use crate::harness::upstream::chains::{
     Chain, chain, forked, sample_spec, settings as chain_settings,
 };
+use crate::harness::upstream::fill::upstreams;
+use crate::harness::upstream::followed::{Followed, quick, runtime};
+use crate::harness::upstream::node::Node;
 
 /// A folder whose head holds blocks 0..120 of a chain, final up to one of them.
 fn followed(chain: &Chain, finalized: usize) -> DataFolder {
@@ -66,4 +69,24 @@ fn an_import_never_contradicts_what_is_final_in_the_head_and_supersedes_what_is_
     assert_eq!(recovery.superseded.map(|it| it.number), Some(BlockNumber(120)));
     assert_eq!(store.view().coverage(), [range(0, 299)]);
     check_view(&store.view(), &verified(&trunk));
+}
+
+/// Seen: where an import lay above a head that had stopped on a losing branch, the blocks that lost
+/// were sealed.
+#[test]
+fn a_head_below_an_import_is_left_with_what_is_final_of_it_and_nothing_else() {
+    let (runtime, trunk, branch) = (runtime(), chain(310), forked(300, 60, 1));
+    let folder = tempfile::tempdir().unwrap();
+    let files = write(folder.path(), Format::Ere, &blocks(&chain_settings(300)));
+    let data = followed(&branch, 50);
+    let blocks = Some(range(200, 299));
+    let settings = ImportSettings { blocks, is_unanchored_allowed: true, ..settings() };
+    data.import(&files[0], settings).unwrap();
+    let node = Node::start(runtime.handle(), trunk.clone());
+    let nodes = upstreams(vec![node.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(trunk[309].hash());
+    assert_eq!(followed.view().coverage(), [range(0, 50), range(200, 309)]);
+    followed.check(&trunk);
+    followed.end();
 }

@@ -85,7 +85,7 @@ mod tests {
         let both = async { tokio::join!(server.serve_in_memory(stream, first), reading) };
         timeout(Duration::from_secs(10), both).await.expect("the server closes").1.unwrap();
         let text = String::from_utf8_lossy(&answered);
-        let statuses = text.split("HTTP/1.1 ").skip(1).filter_map(|answer| answer.get(..3));
+        let statuses = text.split("HTTP/1.").skip(1).filter_map(|answer| answer.get(2..5));
         statuses.collect::<Vec<_>>().join(" ")
     }
 
@@ -107,6 +107,39 @@ mod tests {
                 let found = statuses(&server, raw.as_bytes(), first).await;
                 assert_eq!(found, expected, "{name}, {first:?}");
             }
+        }
+    }
+
+    /// RFC 9112, 3.2: the first of these were answered with 200.
+    #[tokio::test]
+    async fn a_request_needs_one_valid_host() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = server(folder.path());
+        let health = "GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
+        for (host, expected) in [
+            ("", "400"),
+            ("host: a b\r\n", "400"),
+            ("host: a/b\r\n", "400"),
+            ("host: user@a\r\n", "400"),
+            ("host: a:b\r\n", "400"),
+            ("host: [::1\r\n", "400"),
+            ("host: \u{e9}\r\n", "400"),
+            ("host: a\r\nhost: a\r\n", "400"),
+            ("host:\r\n", "200 400"),
+            ("host: [::1]:8545\r\n", "200 400"),
+        ] {
+            for request in [PLAIN, &PLAIN.replace("POST /", "POST http://a/"), health] {
+                let raw = [&request.replace("host: a\r\n", host), MALFORMED].concat();
+                for first in [FirstReader::FastPath, FirstReader::Hyper] {
+                    let found = statuses(&server, raw.as_bytes(), first).await;
+                    assert_eq!(found, expected, "{raw}, {first:?}");
+                }
+            }
+        }
+        // Before HTTP/1.1 there was no such field.
+        let old = PLAIN.replace("HTTP/1.1\r\nhost: a\r\n", "HTTP/1.0\r\n");
+        for first in [FirstReader::FastPath, FirstReader::Hyper] {
+            assert_eq!(statuses(&server, old.as_bytes(), first).await, "200", "{first:?}");
         }
     }
 

@@ -60,7 +60,7 @@ fn read_fields(
     let (mut body_bytes, mut coding) = (None, None);
     let (mut has_host, mut has_type, mut has_accepted) = (false, false, false);
     let mut is_json = false;
-    let mut is_host_named = settings.hosts.is_empty();
+    let mut is_host_named = false;
     for field in fields {
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
         // What hyper takes for text, and no more.
@@ -72,7 +72,10 @@ fn read_fields(
             4 if is("host") && has_host => return None,
             4 if is("host") => {
                 has_host = true;
-                is_host_named |= headers::is_host_named(value()?, &settings.hosts);
+                let host = value()?;
+                headers::host_name(host)?;
+                let hosts = &settings.hosts;
+                is_host_named = hosts.is_empty() || headers::is_host_named(host, hosts);
             }
             6 if is("expect") || is("origin") => return None,
             7 if is("upgrade") || is("trailer") => return None,

@@ -32,10 +32,7 @@ impl FaultyFile {
                 if state.open_counts.values().sum::<usize>() >= state.open_files_max {
                     return Err(Errno::MFILE.into());
                 }
-                if failure.is_none() {
-                    let count = state.open_counts.entry(id).or_default();
-                    *count = count.saturating_add(1);
-                }
+                state.hold_open(id, failure);
                 Ok((id, file_bytes, state.crash_count))
             })?;
         Ok(Self { disk: disk.clone(), place: file_place(name), id, file_bytes, crash_count })
@@ -98,13 +95,6 @@ impl DataFile for FaultyFile {
 
 impl Drop for FaultyFile {
     fn drop(&mut self) {
-        let mut state = self.disk.state();
-        if state.crash_count != self.crash_count {
-            return;
-        }
-        if let Some(count) = state.open_counts.get_mut(&self.id) {
-            *count = count.saturating_sub(1);
-        }
-        state.open_counts.retain(|_, count| *count > 0);
+        self.disk.state().close(self.id, self.crash_count);
     }
 }

@@ -18,6 +18,7 @@ use segment::postings::{FoundPostings, LongListTable, PartsUnion, PostingKey, Sl
 
 use crate::error::StoreError;
 use crate::files::RunFile;
+use crate::log_query::ValueList;
 use crate::read::fetch;
 use crate::reader::Reader;
 use crate::view::View;
@@ -29,7 +30,7 @@ const ASKED_AT_ONCE: usize = 32;
 /// Long lists that are read in a step.
 const TABLES_AT_ONCE: usize = 32;
 /// Blocks of values with few places that are combined in a step, unless one slot has more.
-const BLOCKS_AT_ONCE: usize = 32 * 1024;
+const BLOCKS_AT_ONCE: usize = 8 * 1024;
 
 /// Where one of a list of values is.
 #[derive(Debug, Default)]
@@ -101,14 +102,16 @@ impl RunQuestion {
     pub(super) async fn step(
         mut self,
         view: &View,
-        keys: &[Vec<PostingKey>],
+        lists: &[ValueList<'_>],
         reader: &mut Reader,
         read_bytes: &mut u64,
     ) -> Result<QuestionStep, StoreError> {
-        let values = keys.get(self.lists.len()).map(Vec::as_slice).unwrap_or_default();
-        let end = self.asked.saturating_add(ASKED_AT_ONCE).min(values.len());
-        let some = values.get(self.asked..end).unwrap_or_default();
-        let asked = some.iter().map(|key| view.ask_value(&self.file, *key));
+        let values = lists.get(self.lists.len());
+        let count = values.map_or(0, ValueList::len);
+        let end = self.asked.saturating_add(ASKED_AT_ONCE).min(count);
+        // Hashed for each run: all of a list at once would be long work.
+        let some = values.map_or(Vec::new(), |values| values.keys(self.asked..end));
+        let asked = some.into_iter().map(|key| view.ask_value(&self.file, key));
         for (found, bytes) in try_join_all(asked).await? {
             reader.counts.count_lookup();
             *read_bytes = read_bytes.saturating_add(bytes);
@@ -127,14 +130,14 @@ impl RunQuestion {
             }
         }
         self.asked = end;
-        if end < values.len() {
+        if end < count {
             return Ok(QuestionStep::Further(self));
         }
         let list = mem::take(&mut self.list);
         let is_nowhere = list.is_nowhere();
         self.lists.push(list);
         self.asked = 0;
-        if !is_nowhere && self.lists.len() < keys.len() {
+        if !is_nowhere && self.lists.len() < lists.len() {
             return Ok(QuestionStep::Further(self));
         }
         let Self { file, mut lists, bytes, .. } = self;

@@ -4,11 +4,13 @@
 //! Never knows: how runs are judged.
 
 use alloy_primitives::B256;
-use chain::BlockRange;
 use chain::trust::{Anchors, ProvenRun};
+use chain::{BlockNumber, BlockRange};
 
 use super::{Sealed, SealedPiece};
 use crate::layout::join_ranges;
+use crate::manifest::ManifestConflict;
+use crate::published::AdmittedHistory;
 
 impl Sealed {
     /// All of it as runs of proven blocks, for [`chain::trust::assess`].
@@ -52,9 +54,29 @@ impl Sealed {
         join_ranges(self.pieces.iter().filter(is_digest_only).map(|piece| piece.range))
     }
 
-    /// What all manifests trust.
-    pub(in crate::view) fn trusted(&self, genesis_hash: Option<B256>) -> Anchors {
+    /// What all manifests trust, but for blocks that were withdrawn: what is wrong with those may
+    /// be their hashes.
+    pub(in crate::view) fn trusted(
+        &self,
+        genesis_hash: Option<B256>,
+        published: &AdmittedHistory,
+    ) -> Result<Anchors, ManifestConflict> {
         let anchors = Anchors::of_genesis(genesis_hash);
-        self.layers.iter().fold(anchors, |anchors, layer| layer.manifest.add_trusted(anchors))
+        self.layers.iter().map(|layer| &layer.manifest).try_fold(anchors, |anchors, manifest| {
+            manifest.add_trusted(anchors, |number| published.is_live(manifest, number))
+        })
+    }
+
+    /// The nearest block from a number on that any manifest trusts.
+    pub(in crate::view) fn anchor_from(
+        &self,
+        number: BlockNumber,
+        published: &AdmittedHistory,
+    ) -> Option<BlockNumber> {
+        let anchors = self.layers.iter().filter_map(|layer| {
+            let manifest = &layer.manifest;
+            manifest.anchors_from(number).find(|it| published.is_live(manifest, *it))
+        });
+        anchors.min()
     }
 }
