@@ -10,9 +10,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use chain::ChainSpec;
-use ingest::upstream::{
-    AskError, AskLimits, Endpoint, Identity, Subscription, SubscriptionLink, UpstreamUrl,
-};
+use node::{AskError, AskLimits, Endpoint, Identity, Subscription, SubscriptionLink, UpstreamUrl};
 use rpc::{
     AnswerRoom, NextMessage, NodeSubscription, PassThrough, PassThroughError, Passing, Subscribing,
 };

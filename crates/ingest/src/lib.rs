@@ -1,7 +1,7 @@
 //! Where blocks come from: archive files, mirrors of them, upstream nodes and the sample chain.
 //!
 //! Knows: the archive formats, how to read, write and prove them over all cores, how to download
-//! them, how to ask a node for blocks and follow its tip, how to make a chain when there is none at
+//! them, how to backfill from nodes and follow their tip, how to make a chain when there is none at
 //! hand.
 //! Never knows: how blocks are laid out in files, or served.
 //!
@@ -24,7 +24,6 @@
 #[warn(clippy::arithmetic_side_effects, reason = "lengths and offsets come from outside")]
 pub mod archive;
 pub mod backfill;
-mod backoff;
 pub mod check;
 pub mod epochs;
 pub mod export;
@@ -33,7 +32,6 @@ pub mod file_kind;
 pub mod folder_chain;
 pub mod follow;
 pub mod import;
-mod log_limit;
 pub mod pool;
 pub mod prove;
 pub mod repair;
@@ -41,4 +39,3 @@ pub mod sample;
 mod stop;
 pub mod survey;
 pub mod unfinished;
-pub mod upstream;

@@ -11,7 +11,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("quipu-proof", &[]),
     ("quipu-segment", &["quipu-chain"]),
     ("quipu-store", &["quipu-segment", "quipu-chain"]),
-    ("quipu-ingest", &["quipu-store", "quipu-segment", "quipu-chain"]),
+    ("quipu-node", &["quipu-chain"]),
+    ("quipu-ingest", &["quipu-node", "quipu-store", "quipu-segment", "quipu-chain"]),
     ("quipu-replica", &["quipu-store", "quipu-segment", "quipu-chain"]),
     ("quipu-rpc", &["quipu-store", "quipu-segment", "quipu-chain"]),
     (
@@ -19,6 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "quipu-rpc",
             "quipu-ingest",
+            "quipu-node",
             "quipu-replica",
             "quipu-proof",
             "quipu-store",

@@ -10,7 +10,7 @@ use ingest::backfill::{BackfillError, BackfillSettings, Backfiller};
 use ingest::folder_chain::FolderChain;
 use ingest::import::{ImportError, Unit, plan_units};
 use ingest::pool::threads_default;
-use ingest::upstream::{HeaderClaim, Upstreams, UpstreamsError};
+use node::{HeaderClaim, Upstreams, UpstreamsError};
 use store::{View, Writer};
 use tokio::runtime::Runtime;
 use tracing::info;

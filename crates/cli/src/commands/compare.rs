@@ -9,7 +9,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use anyhow::{Context as _, anyhow, bail, ensure};
 use chain::{BlockRange, ChainSpec};
-use ingest::upstream::{AskLimits, Endpoint, Upstream};
+use node::{AskLimits, Endpoint, Upstream};
 use rpc::compare::{
     AnswerKind, CompareTally, ComparedCall, differences, questions_of_absent, questions_of_block,
     spread,

@@ -14,13 +14,13 @@ use std::thread;
 use alloy_primitives::{B256, Bytes};
 use chain::{Block, BlockRange, Candidate, Fault, Mismatch, RuleFault};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use node::{NodeBlock, SourceFault, ToldSenders, UpstreamsError, WantedBlock};
 use tokio::sync::Notify;
 
 use super::Backfiller;
 use crate::import::{AccountableBlocks, Link};
 use crate::prove::Blocks;
 use crate::stop::{is_stopped, until_stopped};
-use crate::upstream::{NodeBlock, SourceFault, ToldSenders, UpstreamsError, WantedBlock};
 
 /// Blocks that are asked for in one message, each with its receipts.
 const BLOCKS_PER_MESSAGE: usize = 8;
@@ -344,7 +344,7 @@ mod tests {
     use super::*;
     use crate::backfill::BackfillSettings;
     use crate::prove::NoProgress;
-    use crate::upstream::{AskLimits, RestLimits, Upstreams};
+    use node::{AskLimits, RestLimits, Upstreams};
 
     /// Why a reader of block 7 gets none from a source that fetches `order`.
     fn read_in_vain(order: Vec<u64>, runtime: &tokio::runtime::Runtime) -> String {

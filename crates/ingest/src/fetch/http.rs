@@ -12,15 +12,15 @@ use hyper::header::{
     RANGE, USER_AGENT,
 };
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use node::{
+    AskError, HttpClient, build_client, client_config, client_config_unused, innermost, retry_after,
+};
 use tokio::time::timeout;
 
 use super::error::MirrorFault;
 use super::limits::FetchLimits;
 use super::mirror_url::HttpTarget;
 use super::relative_url::resolve;
-use crate::upstream::{
-    AskError, HttpClient, build_client, client_config, client_config_unused, innermost, retry_after,
-};
 
 /// How often an answer may lead elsewhere.
 const REDIRECTS_MAX: usize = 5;

@@ -6,11 +6,11 @@
 use std::time::Duration;
 
 use alloy_primitives::B256;
+use node::{PauseRange, with_jitter};
 use tokio::time::Instant;
 
 use super::limits::FetchLimits;
 use super::task::FileTask;
-use crate::backoff::{PauseRange, with_jitter};
 
 /// A mirror is slow if another one is so many times faster.
 const SLOW_RATIO: u64 = 4;

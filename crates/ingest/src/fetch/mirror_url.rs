@@ -10,10 +10,10 @@ use std::str::FromStr;
 
 use hyper::Uri;
 use hyper::header::HeaderValue;
+use node::UpstreamUrl;
 use thiserror::Error;
 
 use crate::archive::ArchiveName;
-use crate::upstream::UpstreamUrl;
 
 /// The list that has names and checksums.
 pub(super) const SUMS_NAME: &str = "checksums_sha256.txt";

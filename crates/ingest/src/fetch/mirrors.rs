@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
+use node::{AskError, LogLimit};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::catalog::{MirrorFile, join_lists};
@@ -23,8 +24,6 @@ use super::mirror_state::{
 };
 use super::mirror_url::{MirrorUrl, NamedPart, SUMS_NAME, URLS_NAME};
 use super::task::FileTask;
-use crate::log_limit::LogLimit;
-use crate::upstream::AskError;
 
 /// Of how many files the length is requested to estimate that of all.
 const LENGTHS_MAX: usize = 16;

@@ -6,11 +6,11 @@
 use std::ops::ControlFlow;
 
 use chain::{Block, Start, Verified, Verifier};
+use node::{HeaderClaim, NodeBlock, UpstreamsError};
 
 use super::{FollowError, Follower};
 use crate::pool::map_in_order;
 use crate::stop::is_stopped;
-use crate::upstream::{HeaderClaim, NodeBlock, UpstreamsError};
 
 impl Follower {
     /// Proves blocks whose hashes and parents are known beforehand, over all cores.

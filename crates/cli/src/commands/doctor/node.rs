@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chain::trust::Anchors;
 use chain::{ChainSpec, Start, Verifier};
-use ingest::upstream::{
+use node::{
     AskLimits, BlockTag, FetchError, MethodUse, MissingMethod, Upstream, UpstreamUrl, WantedBlock,
 };
 use store::BlockId;

@@ -12,7 +12,7 @@ use chain::ChainSpec;
 use ingest::folder_chain::FolderChain;
 use ingest::follow::{FollowSettings, Follower, StatusBoard};
 use ingest::pool::threads_default;
-use ingest::upstream::{Upstreams, UpstreamsError};
+use node::{Upstreams, UpstreamsError};
 use rpc::Service;
 use store::head::{CutKind, HeadLimits, Recovery};
 use store::{Store, Writer};

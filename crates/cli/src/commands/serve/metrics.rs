@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use chain::BlockRange;
 use ingest::follow::FollowStatus;
-use ingest::upstream::{MemberHealth, UpstreamStatus};
+use node::{MemberHealth, UpstreamStatus};
 use replica::RemoteCounts;
 use rpc::{CallOutcome, CountServer, MakingPage, MetricsPage, PageError, ServerCounts};
 use store::View;

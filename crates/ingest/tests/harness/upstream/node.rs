@@ -17,7 +17,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use ingest::sample::CHAIN_ID;
-use ingest::upstream::UpstreamUrl;
+use node::UpstreamUrl;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;

@@ -5,9 +5,7 @@ use std::time::Duration;
 use chain::trust::Anchor;
 use ingest::backfill::BackfillError;
 use ingest::import::ImportError;
-use ingest::upstream::{
-    AskLimits, HeaderClaim, MemberHealth, Upstreams, UpstreamsError, WantedBlock,
-};
+use node::{AskLimits, HeaderClaim, MemberHealth, Upstreams, UpstreamsError, WantedBlock};
 use tokio::runtime::Runtime;
 
 use crate::harness::folder::DataFolder;

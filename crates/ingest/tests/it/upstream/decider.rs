@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use chain::{BlockNumber, BlockRange, ChainSpec};
 use ingest::follow::FollowSettings;
-use ingest::upstream::{AskLimits, MemberHealth, RestLimits, UpstreamUrl, Upstreams};
+use node::{AskLimits, MemberHealth, RestLimits, UpstreamUrl, Upstreams};
 use store::notice::read_notice;
 
 use crate::harness::folder::DataFolder;

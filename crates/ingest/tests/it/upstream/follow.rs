@@ -9,7 +9,7 @@ use chain::{BlockNumber, BlockRange, Candidate};
 use ingest::archive::Format;
 use ingest::follow::FollowSettings;
 use ingest::import::ImportError;
-use ingest::upstream::{AskLimits, MemberHealth, RestLimits, UpstreamUrl, Upstreams};
+use node::{AskLimits, MemberHealth, RestLimits, UpstreamUrl, Upstreams};
 use store::head::HeadLimits;
 use store::names::is_head_file;
 use store::{Store, Watcher, Writer};

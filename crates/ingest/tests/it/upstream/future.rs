@@ -6,7 +6,7 @@ use chain::BlockNumber;
 use ingest::archive::{Archive, Format};
 use ingest::backfill::BackfillError;
 use ingest::follow::FollowStatus;
-use ingest::upstream::{MemberHealth, UpstreamsError};
+use node::{MemberHealth, UpstreamsError};
 use serde_json::json;
 use store::Writer;
 use store::head::HeadLimits;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chain::{BlockNumber, BlockRange};
-use ingest::upstream::{AskLimits, BlockTag, MemberHealth, RestLimits, Upstreams};
+use node::{AskLimits, BlockTag, MemberHealth, RestLimits, Upstreams};
 
 use crate::harness::folder::DataFolder;
 use crate::harness::upstream::chains::{chain, forked, sample_spec};

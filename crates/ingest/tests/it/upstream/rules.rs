@@ -1,7 +1,7 @@
 //! Nodes that invent blocks: what breaks a rule of its chain is neither followed nor stored.
 
 use chain::BlockNumber;
-use ingest::upstream::MemberHealth;
+use node::MemberHealth;
 
 use crate::harness::folder::DataFolder;
 use crate::harness::upstream::chains::{chain, invented, sample_spec};

@@ -14,9 +14,9 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing::warn;
 
 use super::{Member, MemberIndex, QuestionSubject, Upstreams, UpstreamsError};
-use crate::upstream::client::Upstream;
-use crate::upstream::error::FetchError;
-use crate::upstream::fetch::{BlockTag, HeaderClaim};
+use crate::client::Upstream;
+use crate::error::FetchError;
+use crate::fetch::{BlockTag, HeaderClaim};
 
 /// How far below the tips of as many nodes as must agree a block that they share is looked for. Branches
 /// of honest nodes part by a few blocks; those that share nothing within two epochs follow two chains.
@@ -26,9 +26,9 @@ const QUORUM_DEPTH: u64 = 64;
 const QUORUM_GRACE: Duration = Duration::from_secs(1);
 
 /// Headers that are requested in one message on the way down a branch.
-pub(crate) const CLAIMS_PER_STEP: u64 = 32;
+pub const CLAIMS_PER_STEP: u64 = 32;
 /// Headers that are followed down a branch at most: linked headers cost a misbehaving node nothing.
-pub(crate) const CLAIMS_MAX: u64 = 1 << 16;
+pub const CLAIMS_MAX: u64 = 1 << 16;
 /// Longest time for the walk from the block of one node down to that of another.
 const WALK_TIMEOUT: Duration = Duration::from_mins(1);
 

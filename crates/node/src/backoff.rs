@@ -8,14 +8,17 @@ use std::time::Duration;
 
 /// Pauses from the first to the longest.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PauseRange {
-    pub(crate) begin: Duration,
-    pub(crate) max: Duration,
+pub struct PauseRange {
+    /// After the first failure.
+    pub begin: Duration,
+    /// The longest.
+    pub max: Duration,
 }
 
 impl PauseRange {
     /// The pause after so many failures and one more.
-    pub(crate) fn after(self, failures: u32) -> Duration {
+    #[must_use]
+    pub fn after(self, failures: u32) -> Duration {
         let doubled = 1_u32.checked_shl(failures).unwrap_or(u32::MAX);
         self.begin.saturating_mul(doubled).min(self.max)
     }
@@ -23,7 +26,8 @@ impl PauseRange {
 
 /// A part of a pause that nobody can foresee, at least half of it: many who failed together do not come
 /// again together.
-pub(crate) fn with_jitter(pause: Duration) -> Duration {
+#[must_use]
+pub fn with_jitter(pause: Duration) -> Duration {
     // Pauses need no better source than the one that seeds hash maps.
     let random = std::hash::RandomState::new().build_hasher().finish();
     let share = f64::from(u32::try_from(random >> 32).unwrap_or(0)) / f64::from(u32::MAX);

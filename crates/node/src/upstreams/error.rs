@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::upstream::error::AskError;
+use crate::error::AskError;
 
 /// Why no node could answer.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

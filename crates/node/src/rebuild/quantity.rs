@@ -10,10 +10,10 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 /// A number that JSON has as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::upstream) struct Quantity<T>(pub(in crate::upstream) T);
+pub(crate) struct Quantity<T>(pub(crate) T);
 
 /// What a quantity can be.
-pub(in crate::upstream) trait FromHex: Sized {
+pub(crate) trait FromHex: Sized {
     fn from_hex(digits: &str) -> Option<Self>;
 }
 

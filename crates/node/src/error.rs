@@ -66,7 +66,8 @@ fn wait_text(retry_after: Option<Duration>) -> String {
 
 impl AskError {
     /// The first letters of a text that somebody else wrote.
-    pub(crate) fn begin_of(text: &[u8]) -> String {
+    #[must_use]
+    pub fn begin_of(text: &[u8]) -> String {
         let text = text.get(..text.len().min(SHOWN_MAX.saturating_mul(4))).unwrap_or_default();
         let letters = String::from_utf8_lossy(text);
         letters.chars().filter(|letter| !letter.is_control()).take(SHOWN_MAX).collect()
@@ -138,7 +139,8 @@ impl AskError {
     }
 
     /// How long the node asks us to wait.
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => *retry_after,
             Self::Connect(_)
@@ -153,7 +155,8 @@ impl AskError {
 }
 
 /// The cause beneath all that wrap it: hyper's own words are only where it happened.
-pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+#[must_use]
+pub fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;

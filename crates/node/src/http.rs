@@ -31,7 +31,7 @@ use super::tls;
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
 /// A client over HTTP and HTTPS that keeps its connections.
-pub(crate) type HttpClient<B> = Client<HttpsConnector<HttpConnector>, B>;
+pub type HttpClient<B> = Client<HttpsConnector<HttpConnector>, B>;
 
 /// One node over HTTP.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl Http {
 }
 
 /// A client that trusts what `config` says, and gives a connection up after `connect_timeout`.
-pub(crate) fn build_client<B>(config: ClientConfig, connect_timeout: Duration) -> HttpClient<B>
+pub fn build_client<B>(config: ClientConfig, connect_timeout: Duration) -> HttpClient<B>
 where
     B: Body + Send,
     B::Data: Send,
@@ -144,7 +144,8 @@ fn client_builder() -> Builder {
 }
 
 /// How long a node asks us to wait. Dates are passed over: they need a clock that both share.
-pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+#[must_use]
+pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
 }

@@ -14,7 +14,7 @@ const REFILL_EVERY: Duration = Duration::from_mins(1);
 
 /// How many lines may still be written.
 #[derive(Debug)]
-pub(crate) struct LogLimit {
+pub struct LogLimit {
     left: u32,
     refilled_at: Option<Instant>,
 }
@@ -27,7 +27,7 @@ impl Default for LogLimit {
 
 impl LogLimit {
     /// Whether a line may be written now; if so, it counts.
-    pub(crate) fn allow(&mut self) -> bool {
+    pub fn allow(&mut self) -> bool {
         let now = Instant::now();
         let refilled_at = *self.refilled_at.get_or_insert(now);
         let periods = now.duration_since(refilled_at).as_secs() / REFILL_EVERY.as_secs();

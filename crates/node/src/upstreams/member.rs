@@ -12,9 +12,9 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::{MemberIndex, RestLimits};
+use crate::client::Upstream;
 use crate::log_limit::LogLimit;
-use crate::upstream::client::Upstream;
-use crate::upstream::wanted_block::WantedBlock;
+use crate::wanted_block::WantedBlock;
 
 /// For so long a node is not asked again for a block of a fork that this build does not know. It may
 /// offer raw headers by then.
@@ -462,7 +462,7 @@ impl MemberState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::upstream::AskLimits;
+    use crate::AskLimits;
 
     /// Lets something fail, and tells whether it is to be logged.
     type Failure<'a> = &'a dyn Fn(&Member) -> bool;

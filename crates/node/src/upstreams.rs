@@ -32,7 +32,7 @@ use super::wanted_block::WantedBlock;
 use crate::backoff::PauseRange;
 
 pub use claims::AgreedTip;
-pub(crate) use claims::{CLAIMS_MAX, CLAIMS_PER_STEP};
+pub use claims::{CLAIMS_MAX, CLAIMS_PER_STEP};
 pub use error::UpstreamsError;
 pub use member::{Member, MemberHealth, UpstreamStatus};
 pub use news::TipNews;

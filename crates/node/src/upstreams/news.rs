@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::{MemberIndex, Upstreams};
-use crate::upstream::client::Upstream;
+use crate::client::Upstream;
 
 /// News of a node's tips. They say when to look: what the tip is, is asked of those that decide it.
 #[derive(Debug)]

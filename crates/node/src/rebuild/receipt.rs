@@ -14,7 +14,7 @@ use super::quantity::Quantity;
 /// What consensus commits to of a receipt.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::upstream) struct ReceiptJson {
+pub(crate) struct ReceiptJson {
     r#type: Option<Quantity<u64>>,
     status: Option<Quantity<u64>>,
     root: Option<Bytes>,

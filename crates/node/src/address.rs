@@ -29,12 +29,14 @@ pub(super) enum Scheme {
 #[derive(Clone, PartialEq, Eq)]
 pub struct UpstreamUrl {
     pub(super) scheme: Scheme,
-    pub(crate) is_secure: bool,
+    /// Whether TLS is used.
+    pub is_secure: bool,
     pub(super) host: String,
     pub(super) port: u16,
     /// Without credentials.
-    pub(crate) uri: Uri,
-    pub(crate) authorization: Option<HeaderValue>,
+    pub uri: Uri,
+    /// The `Authorization` header of its credentials.
+    pub authorization: Option<HeaderValue>,
     name: String,
 }
 

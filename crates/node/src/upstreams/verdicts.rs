@@ -6,8 +6,8 @@
 use tracing::{error, warn};
 
 use super::{MemberIndex, Upstreams};
-use crate::upstream::error::FetchError;
-use crate::upstream::rebuild::FalseSender;
+use crate::error::FetchError;
+use crate::rebuild::FalseSender;
 
 impl Upstreams {
     /// A node told what is not true: it is named, counted and not asked for long.

@@ -13,8 +13,8 @@ use super::quantity::Quantity;
 /// The header's fields, whatever else is beside them.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::upstream) struct HeaderJson {
-    pub(in crate::upstream) hash: B256,
+pub(crate) struct HeaderJson {
+    pub(crate) hash: B256,
     parent_hash: B256,
     sha3_uncles: B256,
     miner: Address,
@@ -40,11 +40,11 @@ pub(in crate::upstream) struct HeaderJson {
     slot_number: Option<Quantity<u64>>,
     /// Beside the header: the hashes of the block's ommers.
     #[serde(default)]
-    pub(in crate::upstream) uncles: Vec<B256>,
+    pub(crate) uncles: Vec<B256>,
 }
 
 impl HeaderJson {
-    pub(in crate::upstream) fn into_header(self) -> Header {
+    pub(crate) fn into_header(self) -> Header {
         let plain = |quantity: Option<Quantity<u64>>| quantity.map(|it| it.0);
         Header {
             parent_hash: self.parent_hash,
