@@ -20,7 +20,7 @@ use super::error::{AbsentPart, AskError, FetchError};
 use super::fork_schedule::blob_schedule_of;
 use super::headers::{HashedHeader, claimed_header};
 use super::identity::Identity;
-use super::rebuild::{Parts, RebuildFault, ToldSenders, find_unknown, parse, rebuild};
+use super::rebuild::{Parts, RebuildFault, find_unknown, parse, rebuild};
 use super::wanted_block::WantedBlock;
 
 /// Receipts that are asked one by one in one message.
@@ -113,8 +113,8 @@ impl NodeBlock {
         u64::try_from(parts.sum::<usize>().saturating_add(self.block.len())).unwrap_or(u64::MAX)
     }
 
-    /// What is claimed to be the block, in consensus form, and who is said to have sent its transactions.
-    pub fn rebuild(&self, spec: &ChainSpec) -> Result<(Candidate, ToldSenders), FetchError> {
+    /// Rebuilds the claimed block in consensus form.
+    pub fn rebuild(&self, spec: &ChainSpec) -> Result<Candidate, FetchError> {
         let number = self.which.number();
         rebuild(spec, number, &self.header.rlp, &self.parts()).map_err(|fault| {
             let unknown = if fault.is_unknown_type() {

@@ -5,8 +5,8 @@
 //! Never knows: bodies, receipts, or where a header stands in a chain.
 //!
 //! A header of a later fork has fields that this build cannot encode from JSON. `debug_getRawHeader`
-//! gives it as it is. Where a node does not offer that, its block is refused; the members that this
-//! build does not know are why it is not called a lie.
+//! gives it as it is. Where a node does not offer that, its block is refused; the keys that this
+//! build does not know are why it does not count as invalid.
 
 use alloy_primitives::{B256, Bytes};
 use hyper::body::Bytes as Answered;
@@ -15,7 +15,7 @@ use tracing::debug;
 use super::answers::NodeCall;
 use super::client::{ByteBudget, Upstream};
 use super::error::FetchError;
-use super::rebuild::{HeaderJson, RebuildFault, find_unknown_body, find_unknown_member, parse};
+use super::rebuild::{HeaderJson, RebuildFault, find_unknown_body, find_unknown_key, parse};
 use super::wanted_block::WantedBlock;
 
 /// A header whose hash is the one that is claimed.
@@ -106,7 +106,7 @@ fn read_header(which: &WantedBlock, block: &[u8]) -> Result<JsonHeader, FetchErr
     let lie = |fault| FetchError::Rebuild { number, fault };
     let json: HeaderJson = parse("header", block).map_err(|fault| {
         // A later fork may also have taken members away.
-        match find_unknown_member(block) {
+        match find_unknown_key(block) {
             Some(name) => unknown_fork(number, which.hash(), &fault.to_string(), &name),
             None => lie(fault),
         }
@@ -134,7 +134,7 @@ fn take_raw(
     let JsonHeader { header, found } = json;
     let Some(rlp) = raw else {
         let fault = RebuildFault::Hash { found, expected: header.hash };
-        return Err(match find_unknown_member(block) {
+        return Err(match find_unknown_key(block) {
             Some(name) => unknown_fork(number, Some(header.hash), &fault.to_string(), &name),
             None => FetchError::Rebuild { number, fault },
         });
@@ -149,6 +149,6 @@ fn take_raw(
 }
 
 fn unknown_fork(number: u64, hash: Option<B256>, fault: &str, name: &str) -> FetchError {
-    let reason = format!("{fault}, and it has a member `{name}`, which this build does not know");
+    let reason = format!("{fault}, and it has a key `{name}`, which this build does not know");
     FetchError::UnknownFork { number, hash, reason }
 }

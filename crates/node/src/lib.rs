@@ -47,7 +47,7 @@ pub use http::{HttpClient, build_client, retry_after};
 pub use identity::{Identity, IdentityDifference};
 pub use log_limit::LogLimit;
 pub use methods::{MethodUse, MissingMethod};
-pub use rebuild::{FalseSender, RebuildFault, ToldSenders};
+pub use rebuild::RebuildFault;
 pub use source_fault::SourceFault;
 pub use subscription::{Subscription, SubscriptionLink};
 pub use tls::{client_config, client_config_unused};

@@ -1,12 +1,7 @@
-//! A block as JSON-RPC tells it becomes a candidate in consensus form.
+//! Rebuilds candidate blocks in consensus form from JSON.
 //!
-//! Knows: how nodes write headers, transactions, receipts and withdrawals, and that what they leave
-//! out cannot be made up.
-//! Never knows: whether the block is true: roots are the verifier's to recompute.
-//!
-//! JSON is decoded straight into the fields that are encoded again, without a tree between. Fields
-//! that consensus does not commit to (hashes of transactions, blooms of receipts) are passed over: they
-//! are recomputed wherever they are wanted. Senders are too, and held against what was told.
+//! JSON is decoded straight into the fields that are encoded again. Fields that consensus does not
+//! commit to (transaction hashes, senders, blooms of receipts) are ignored: they are recomputed.
 
 mod header;
 mod quantity;
@@ -17,7 +12,7 @@ mod unknown;
 use alloy_consensus::TxType;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{Address, B256, Bytes};
-use chain::{Block, Body, Candidate, ChainSpec, Fork};
+use chain::{Body, Candidate, ChainSpec, Fork};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -168,40 +163,13 @@ pub(super) struct Parts<'a> {
     pub(super) ommers: &'a [hyper::body::Bytes],
 }
 
-/// The senders of a block's transactions, as a node tells them. Nothing that is kept depends on them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ToldSenders(Vec<Option<Address>>);
-
-/// A transaction whose sender is another than a node tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FalseSender {
-    /// The transaction's position in its block.
-    pub index: usize,
-    /// Whom the node tells.
-    pub told: Address,
-    /// Who signed.
-    pub signed: Address,
-}
-
-impl ToldSenders {
-    /// The first that is false of a block that is proven.
-    #[must_use]
-    pub fn find_false(&self, block: &Block) -> Option<FalseSender> {
-        let both = self.0.iter().zip(&block.transactions).enumerate();
-        let mut told = both.filter_map(|(index, (told, tx))| Some((index, (*told)?, tx.sender)));
-        let (index, told, signed) = told.find(|(_, told, signed)| told != signed)?;
-        Some(FalseSender { index, told, signed })
-    }
-}
-
-/// What is claimed to be the block of this number with this header, whose hash is right; and who is said
-/// to have sent its transactions.
+/// Rebuilds the block of this number from a header whose hash is right and the node's answers.
 pub(super) fn rebuild(
     spec: &ChainSpec,
     number: u64,
     header_rlp: &Bytes,
     parts: &Parts<'_>,
-) -> Result<(Candidate, ToldSenders), RebuildFault> {
+) -> Result<Candidate, RebuildFault> {
     let header = chain::decode_header(header_rlp)
         .map_err(|error| RebuildFault::Header { reason: error.to_string() })?;
     if header.number != number {
@@ -209,7 +177,6 @@ pub(super) fn rebuild(
     }
     let body = parse_body(parts.block)?;
     let mut transactions = Vec::with_capacity(body.transactions.len());
-    let senders = ToldSenders(body.transactions.iter().map(|tx| tx.from).collect());
     for (index, tx) in body.transactions.into_iter().enumerate() {
         transactions.push(tx.encode(index)?);
     }
@@ -218,7 +185,7 @@ pub(super) fn rebuild(
     for (index, receipt) in parse_receipts(parts)?.into_iter().enumerate() {
         receipts.push(receipt.into_receipt(index, is_byzantium)?);
     }
-    let candidate = Candidate {
+    Ok(Candidate {
         header: header_rlp.clone(),
         body: Body {
             transactions,
@@ -227,8 +194,7 @@ pub(super) fn rebuild(
         },
         receipts: Some(receipts),
         total_difficulty: None,
-    };
-    Ok((candidate, senders))
+    })
 }
 
 /// What of a block this build does not know, if there is anything. Only a block that does not prove
@@ -239,18 +205,18 @@ pub(super) fn find_unknown(header_rlp: &[u8], parts: &Parts<'_>) -> Option<Strin
     if !is_header_known {
         return Some("its header has fields that this build does not know".to_owned());
     }
-    let name = unknown::find_in_parts(parts)?;
-    Some(format!("it has a member `{name}`, which this build does not know"))
+    let name = unknown::in_parts(parts)?;
+    Some(format!("it has a key `{name}`, which this build does not know"))
 }
 
-/// The first member of a block's JSON that this build does not know.
-pub(super) fn find_unknown_member(block: &[u8]) -> Option<String> {
-    unknown::find_in_block(block).first
+/// The first key of a block's JSON that this build does not know.
+pub(super) fn find_unknown_key(block: &[u8]) -> Option<String> {
+    unknown::in_block(block).into_iter().next().map(|key| key.name)
 }
 
 /// The first part of a block's body that this build does not know.
 pub(super) fn find_unknown_body(block: &[u8]) -> Option<String> {
-    unknown::find_in_block(block).first_compound
+    unknown::in_block(block).into_iter().find(|key| key.is_compound).map(|key| key.name)
 }
 
 /// The body. A transaction of a type that is not known may lack what the others have.

@@ -22,7 +22,7 @@ impl Follower {
         let prove_one = |(member_index, block, claim): (usize, NodeBlock, HeaderClaim)| {
             let name = || self.upstreams.name(member_index).to_owned();
             let refused = |error: FollowError| (member_index, Box::new(error));
-            let (candidate, senders) = block
+            let candidate = block
                 .rebuild(&self.spec)
                 .map_err(|cause| refused(FollowError::Fetch { name: name(), cause }))?;
             let start = match claim.number.checked_sub(1) {
@@ -30,16 +30,12 @@ impl Follower {
                 None => Start::At(0),
             };
             let verified = Verifier::new(&self.spec, &self.anchors, start).verify(candidate);
-            let verified = verified.map_err(|mismatch| {
+            verified.map_err(|mismatch| {
                 refused(match block.unknown_fork_of(&mismatch) {
                     Some(cause) => FollowError::Fetch { name: name(), cause },
                     None => FollowError::False { name: name(), mismatch },
                 })
-            })?;
-            if let Some(found) = senders.find_false(&verified) {
-                self.upstreams.told_sender(member_index, claim.number, found);
-            }
-            Ok(verified)
+            })
         };
         let outcome =
             map_in_order(

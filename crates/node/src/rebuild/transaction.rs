@@ -35,8 +35,6 @@ pub(super) struct TxJson {
     y_parity: Option<Quantity<u64>>,
     r: U256,
     s: U256,
-    /// The sender, as the node has it. The signature tells who it is.
-    pub(super) from: Option<Address>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -48,7 +48,6 @@ struct MemberState {
     failing_since: Option<Instant>,
     failure_count: u64,
     lie_count: u64,
-    false_sender_count: u64,
     /// How often it answered that it does not tell what it was asked, since it last told something.
     refusals: u32,
     /// When the first of them was logged.
@@ -132,8 +131,6 @@ pub struct UpstreamStatus {
     pub failure_count: u64,
     /// How often it told what is not true.
     pub lie_count: u64,
-    /// How often it told a wrong sender.
-    pub false_sender_count: u64,
     /// The block from which on it is on a fork that this build does not know.
     pub unknown_fork: Option<u64>,
 }
@@ -178,7 +175,6 @@ impl Member {
             last_error: state.last_error.clone(),
             failure_count: state.failure_count,
             lie_count: state.lie_count,
-            false_sender_count: state.false_sender_count,
             unknown_fork: state.unknown_block().map(|block| block.number),
         }
     }
@@ -294,13 +290,6 @@ impl Member {
         }
         state.refusals = state.refusals.saturating_add(1);
         state.last_error = Some(said.to_owned());
-    }
-
-    /// It told a wrong sender. Tells whether that is to be logged: once.
-    pub(super) fn told_sender(&self) -> bool {
-        let mut state = self.lock();
-        state.false_sender_count = state.false_sender_count.saturating_add(1);
-        state.false_sender_count == 1
     }
 
     /// Blocks did not come in time, though it may answer other questions.

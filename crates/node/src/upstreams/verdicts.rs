@@ -7,7 +7,6 @@ use tracing::{error, warn};
 
 use super::{MemberIndex, Upstreams};
 use crate::error::FetchError;
-use crate::rebuild::FalseSender;
 
 impl Upstreams {
     /// A node told what is not true: it is named, counted and not asked for long.
@@ -19,17 +18,6 @@ impl Upstreams {
                 upstream = member.upstream.name(),
                 said, "the node is set aside: it told what is not true"
             );
-        }
-    }
-
-    /// A node told a wrong sender. Nothing of it is kept, and whoever else asks that node is told it too:
-    /// that is said once.
-    pub fn told_sender(&self, member_index: MemberIndex, number: u64, found: FalseSender) {
-        let Some(member) = self.members.get(member_index) else { return };
-        if member.told_sender() {
-            let (upstream, FalseSender { index, told, signed }) = (member.upstream.name(), found);
-            warn!(upstream, block = number, transaction = index, %told, %signed, "the node tells a wrong sender: \
-                the one that signed is kept; whoever else asks this node is told wrong ones too");
         }
     }
 

@@ -325,7 +325,6 @@ fn add_upstream(page: &mut Exposition, name: &str, status: &UpstreamStatus) {
     }
     page.count(Metric::UpstreamFailures, &[upstream], status.failure_count);
     page.count(Metric::UpstreamLies, &[upstream], status.lie_count);
-    page.count(Metric::UpstreamFalseSenders, &[upstream], status.false_sender_count);
 }
 
 fn number(count: usize) -> u64 {

@@ -168,8 +168,6 @@ metrics! {
         "Questions that an upstream node did not answer.";
     UpstreamLies = Counter "quipu_upstream_lies_total" ["upstream"]
         "Answers of an upstream node that were proven false and refused.";
-    UpstreamFalseSenders = Counter "quipu_upstream_false_senders_total" ["upstream"]
-        "Wrong senders of transactions that an upstream node told.";
 
     // The bucket that is read.
     SourceRequests = Counter "quipu_source_requests_total" []
