@@ -107,7 +107,7 @@ impl Backfiller<'_> {
                     member_index, ref mismatch, ..
                 }) => match self.find_unknown_fork(member_index, mismatch) {
                     Some(cause) => self.upstreams.blame(member_index, &cause),
-                    None => self.upstreams.lied(member_index, &error.to_string()),
+                    None => self.upstreams.quarantine(member_index, &error.to_string()),
                 },
                 ImportError::Upstream(SourceFault::Fetch { member_index, cause, .. }) => {
                     self.upstreams.blame(member_index, &cause);

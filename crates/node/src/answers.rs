@@ -161,6 +161,15 @@ fn answer_of(body: &Bytes, envelope: Envelope<'_>) -> Answer {
     }
 }
 
+/// The answers of a message to this many calls, whose ids count up from 1.
+pub(super) fn decode_answers(body: &Bytes, count: usize) -> Result<Vec<Answer>, AskError> {
+    match decode_message(body, count)? {
+        Message::Answers(answers) => in_order(answers, 1, count),
+        Message::Refusal(refusal) => Err(refusal),
+        Message::News(_) => Err(AskError::Malformed("a notification, not a response".to_owned())),
+    }
+}
+
 /// The answers in the order of the calls, each of which must have one.
 pub(super) fn in_order(
     mut answers: Vec<(u64, Answer)>,

@@ -13,16 +13,13 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::address::{Scheme, UpstreamUrl};
-use super::answers::{
-    Answer, Message, NodeCall, decode_message, encode_calls, hide_address, in_order,
-};
+use super::answer_body::HasRoom;
+use super::answers::{Answer, NodeCall, decode_answers, encode_calls, hide_address};
 use super::ask_limits::AskLimits;
-use super::connections::Connections;
 use super::error::AskError;
 use super::http::Http;
 use super::pace::{Pace, PaceQueue};
 use super::retry::Tries;
-use super::tip_doubt::TipDoubt;
 use super::websocket::WebSocket;
 
 /// Bytes of the answer to a short question: a block without its transactions in full, and to spare.
@@ -44,8 +41,6 @@ pub struct Upstream {
     busy: Mutex<Option<(Instant, AskError)>>,
     /// `eth_getBlockReceipts`.
     pub(super) block_receipts: FastWay,
-    /// Whether it has the tips that it tells.
-    pub(super) tip_doubt: TipDoubt,
 }
 
 #[derive(Debug)]
@@ -69,7 +64,6 @@ impl Upstream {
             batches: FastWay::default(),
             busy: Mutex::default(),
             block_receipts: FastWay::default(),
-            tip_doubt: TipDoubt::default(),
         })
     }
 
@@ -161,36 +155,45 @@ impl Upstream {
         }
     }
 
-    /// The number of the connection on which news can come: whoever is at the other end of the next one
-    /// may be another node. HTTP has none.
-    pub(super) fn connection(&self) -> u64 {
+    /// How many connections were made so far: a new one may lead to another node.
+    #[must_use]
+    pub fn connection_count(&self) -> u64 {
         match &self.wire {
-            Wire::Http(_) => 0,
-            Wire::WebSocket(socket) => socket.connection(),
+            Wire::Http(http) => http.connection_count(),
+            Wire::WebSocket(socket) => socket.connection_count(),
         }
     }
 
-    /// Whether all answers came over connections on which the node said which chain it follows, if it
-    /// said so on this one.
-    pub(super) fn is_identified_on(&self, connection: u64) -> bool {
-        match &self.wire {
-            Wire::Http(http) => http.connections.unsaid_count() == 0,
-            Wire::WebSocket(socket) => socket.connection() == connection,
+    /// Posts a body that changes nothing, with retries. Needs HTTP or HTTPS, like [`Self::post_once`].
+    pub async fn post(&self, body: Vec<u8>) -> Result<Bytes, AskError> {
+        let (http, body) = (self.http()?, Bytes::from(body));
+        let mut tries = Tries::new(&self.limits, self.name());
+        loop {
+            match http.ask(body.clone(), self.limits.answer_bytes_max).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => tries.wait_after(error).await?,
+            }
         }
     }
 
-    /// Whoever answers next may be another.
-    pub(super) fn forget_identity(&self) {
-        if let Wire::Http(http) = &self.wire {
-            http.connections.forget();
-        }
+    /// Posts a body once. The response has at most this many bytes, and `has_room` is called before
+    /// it takes more memory.
+    pub async fn post_once(
+        &self,
+        body: Bytes,
+        bytes_max: usize,
+        has_room: HasRoom<'_>,
+    ) -> Result<Vec<u8>, AskError> {
+        self.http()?.ask_with_room(body, bytes_max, has_room).await
     }
 
-    /// The connections that answers come over; `None` where all come over the same one.
-    pub(super) fn connections(&self) -> Option<&Connections> {
+    fn http(&self) -> Result<&Http, AskError> {
         match &self.wire {
-            Wire::Http(http) => Some(&http.connections),
-            Wire::WebSocket(_) => None,
+            Wire::Http(http) => Ok(http),
+            Wire::WebSocket(_) => Err(AskError::Connect(format!(
+                "{} must be reached over http or https",
+                self.name()
+            ))),
         }
     }
 
@@ -274,18 +277,8 @@ impl Upstream {
             _ => self.limits.answer_bytes_max,
         };
         let answered = match &self.wire {
-            Wire::Http(http) => match http.ask_on(encode_calls(calls, 1).into(), bytes_max).await {
-                Ok((body, connection)) => match decode_message(&body, calls.len()) {
-                    Ok(Message::Answers(answers)) => {
-                        let answers = in_order(answers, 1, calls.len());
-                        if let Some(connection) = connection.filter(|_| answers.is_ok()) {
-                            http.connections.answered(connection, calls);
-                        }
-                        answers
-                    }
-                    Ok(Message::Refusal(error)) | Err(error) => Err(error),
-                    Ok(Message::News(_)) => Err(AskError::Malformed("news".to_owned())),
-                },
+            Wire::Http(http) => match http.ask(encode_calls(calls, 1).into(), bytes_max).await {
+                Ok(body) => decode_answers(&body, calls.len()),
                 Err(error) => Err(error),
             },
             Wire::WebSocket(socket) => socket.ask(calls, bytes_max).await,

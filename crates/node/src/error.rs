@@ -1,71 +1,51 @@
-//! Why a question was not answered, and what to do about it.
-//!
-//! Knows: which failures pass, which mean that a node is asked too much, which are its last word.
-//! Never knows: which node it was; whoever asked does.
+//! Why a node gave no answer, or no block.
 
-use std::fmt;
 use std::time::Duration;
 
 use alloy_primitives::B256;
 use thiserror::Error;
 
 use super::address::UpstreamUrl;
-use super::rebuild::RebuildFault;
 
-/// Letters of a node's own words that are shown.
+/// Characters of a node's message that are shown.
 const SHOWN_MAX: usize = 200;
 
 /// Why there is no answer.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum AskError {
-    /// No connection.
+    /// There is no connection.
     #[error("cannot connect: {0}")]
     Connect(String),
-    /// Nothing, or not all of it, in time.
+    /// The answer, or a part of it, did not arrive in time.
     #[error("no answer within {} ms", .0.as_millis())]
     Late(Duration),
-    /// The connection ended in the middle.
+    /// The connection ended before the answer did.
     #[error("the connection broke: {0}")]
     Broken(String),
-    /// More bytes than are taken.
+    /// The answer exceeds the limit.
     #[error("the answer is larger than {bytes_max} bytes")]
-    TooLarge {
-        /// How many are taken.
-        bytes_max: usize,
-    },
-    /// More bytes than there is room for just now.
+    TooLarge { bytes_max: usize },
+    /// Memory for answers is exhausted now.
     #[error("there is no room for the answer")]
     NoRoom,
-    /// HTTP says no.
+    /// The HTTP status is not 2xx. `begin` is the start of the body.
     #[error("HTTP {status}{}: {begin}", wait_text(*.retry_after))]
-    Status {
-        /// The status code.
-        status: u16,
-        /// How long the node asks us to wait.
-        retry_after: Option<Duration>,
-        /// The first letters of what it says.
-        begin: String,
-    },
-    /// What came back is no JSON-RPC.
+    Status { status: u16, retry_after: Option<Duration>, begin: String },
+    /// The answer is not JSON-RPC.
     #[error("not a JSON-RPC answer: {0}")]
     Malformed(String),
-    /// The node's own refusal.
+    /// The node answered with an error.
     #[error("refused with {code}: {message}")]
-    Refused {
-        /// Its code.
-        code: i64,
-        /// Its message.
-        message: String,
-    },
+    Refused { code: i64, message: String },
 }
 
-/// How long a node asks us to wait, in words.
 fn wait_text(retry_after: Option<Duration>) -> String {
-    retry_after.map_or(String::new(), |time| format!(", to be left alone for {} s", time.as_secs()))
+    retry_after.map_or(String::new(), |time| format!(", retry after {} s", time.as_secs()))
 }
 
 impl AskError {
-    /// The first letters of a text that somebody else wrote.
+    /// The first characters of a text that a node sent.
     #[must_use]
     pub fn begin_of(text: &[u8]) -> String {
         let text = text.get(..text.len().min(SHOWN_MAX.saturating_mul(4))).unwrap_or_default();
@@ -73,55 +53,46 @@ impl AskError {
         letters.chars().filter(|letter| !letter.is_control()).take(SHOWN_MAX).collect()
     }
 
-    /// The same without what the node repeats of its address.
-    pub(super) fn hidden_by(self, url: &UpstreamUrl) -> Self {
-        let change = |words: String| {
-            let is_cut = words.chars().count() >= SHOWN_MAX;
-            url.hide_in(words, is_cut)
-        };
-        match self {
-            Self::Status { status, retry_after, begin } => {
-                Self::Status { status, retry_after, begin: change(begin) }
-            }
-            Self::Malformed(said) => Self::Malformed(change(said)),
-            Self::Refused { code, message } => Self::Refused { code, message: change(message) },
-            Self::Connect(_)
-            | Self::Late(_)
-            | Self::Broken(_)
-            | Self::TooLarge { .. }
-            | Self::NoRoom => self,
+    /// The same without parts of the node's address, which may be secret.
+    pub(super) fn hidden_by(mut self, url: &UpstreamUrl) -> Self {
+        if let Self::Status { begin: said, .. }
+        | Self::Malformed(said)
+        | Self::Refused { message: said, .. } = &mut self
+        {
+            let is_cut = said.chars().count() >= SHOWN_MAX;
+            *said = url.hide_in(std::mem::take(said), is_cut);
         }
+        self
     }
 
-    /// Whether the node is asked more than it can or will answer.
+    /// Whether the node is overloaded or limits the rate of requests.
     #[must_use]
     pub fn is_pressure(&self) -> bool {
-        match self {
-            Self::Late(_) => true,
-            Self::Status { status, .. } => [429, 502, 503, 504].contains(status),
-            // What the large providers and EIP-1474 answer with beside HTTP's own codes.
-            Self::Refused { code, .. } => [-32005, 429].contains(code),
-            Self::Connect(_)
-            | Self::Broken(_)
-            | Self::TooLarge { .. }
-            | Self::NoRoom
-            | Self::Malformed(_) => false,
-        }
+        // Large providers and EIP-1474 use these codes beside those of HTTP.
+        matches!(
+            self,
+            Self::Late(_)
+                | Self::Status { status: 429 | 502 | 503 | 504, .. }
+                | Self::Refused { code: -32005 | 429, .. }
+        )
     }
 
-    /// Whether the same question may be answered another time.
+    /// Whether a retry may succeed.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        match self {
-            Self::Connect(_) | Self::Broken(_) | Self::NoRoom | Self::Malformed(_) => true,
-            Self::Status { status, .. } => self.is_pressure() || *status >= 500,
-            Self::Late(_) | Self::TooLarge { .. } | Self::Refused { .. } => self.is_pressure(),
-        }
+        let is_transient = matches!(
+            self,
+            Self::Connect(_)
+                | Self::Broken(_)
+                | Self::NoRoom
+                | Self::Malformed(_)
+                | Self::Status { status: 500.., .. }
+        );
+        is_transient || self.is_pressure()
     }
 
-    /// Whether the node says that it does not have the block, or does not know its name. Chains without
-    /// finality refuse the names `safe` and `finalized` with one of these. Every other refusal (too many
-    /// questions, an error inside the node) says nothing of the block.
+    /// Whether the node lacks the block or does not know its name. Chains without finality refuse the
+    /// names `safe` and `finalized` with one of these. Other errors say nothing about the block.
     #[must_use]
     pub fn is_unknown_block(&self) -> bool {
         let Self::Refused { code, message } = self else { return false };
@@ -141,16 +112,7 @@ impl AskError {
     /// How long the node asks us to wait.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Status { retry_after, .. } => *retry_after,
-            Self::Connect(_)
-            | Self::Late(_)
-            | Self::Broken(_)
-            | Self::TooLarge { .. }
-            | Self::NoRoom
-            | Self::Malformed(_)
-            | Self::Refused { .. } => None,
-        }
+        if let Self::Status { retry_after, .. } = self { *retry_after } else { None }
     }
 }
 
@@ -182,119 +144,40 @@ fn is_unknown_block_text(message: &str) -> bool {
         ])
 }
 
-/// Why a block could not be had from a node.
+/// Why a node gave no block, or none that can be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum FetchError {
     /// It did not answer.
     #[error(transparent)]
     Ask(#[from] AskError),
-    /// It says that there is no such block, or that it lacks a part of it.
-    #[error("block {number}{part}")]
-    NotThere {
-        /// Which block.
-        number: u64,
-        /// What of it.
-        part: AbsentPart,
-    },
-    /// It has another block in that place than the one that is looked for.
+    /// It lacks the block or a part of it. Another backend of the same address may have it, unless this
+    /// is lasting.
+    #[error("block {number}{what}")]
+    NotThere { number: u64, what: &'static str, is_lasting: bool },
+    /// It has another block under this number.
     #[error("block {number} is of another branch")]
-    Elsewhere {
-        /// Which block.
-        number: u64,
-    },
-    /// It tells a tip, and lacks a block below it.
-    #[error("it tells block {number} as its tip and has no block {missing}")]
-    UnservedTip {
-        /// The tip that it tells.
-        number: u64,
-        /// The block that it lacks.
-        missing: u64,
-    },
-    /// The chain moved between two answers.
-    #[error("block {number} was {one}, and a moment later {other}")]
-    Moved {
-        /// Which block.
-        number: u64,
-        /// Its hash by the block.
-        one: B256,
-        /// Its hash by the receipts.
-        other: B256,
-    },
-    /// Its answer is not the block that was asked for, or no block.
-    #[error("block {number}: {fault}")]
-    Rebuild {
-        /// Which block.
-        number: u64,
-        /// Why.
-        fault: RebuildFault,
-    },
-    /// Its block has what no fork of this build has: it is not taken, and the node did not lie.
+    Elsewhere { number: u64 },
+    /// The response is not the requested block, or no block at all: the node misbehaves.
+    #[error("block {number}: {reason}")]
+    Invalid { number: u64, reason: String },
+    /// Receipts from before Byzantium have a status where consensus commits to a root.
+    #[error(
+        "block {number}: this upstream cannot give post-state roots before Byzantium (receipt {index})"
+    )]
+    NoPostState { number: u64, index: usize },
+    /// The block has what no fork of this build has. It may be valid.
     #[error(
         "block {number}: this node is on a fork that this build does not know: upgrade ({reason})"
     )]
-    UnknownFork {
-        /// Which block.
-        number: u64,
-        /// Its hash, if that is known.
-        hash: Option<B256>,
-        /// What is not known.
-        reason: String,
-    },
-}
-
-/// What a node does not have of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AbsentPart {
-    /// The block itself.
-    Block,
-    /// Its receipts, though the block is there: the node may have pruned them, or not made them yet.
-    Receipts,
-    /// Its ommers, though the block is there.
-    Ommers,
-    /// The method that gives ommers: no waiting helps.
-    OmmerMethod,
-}
-
-impl fmt::Display for AbsentPart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Block => " is not there",
-            Self::Receipts => " is there, and its receipts are not: the node answers null for them",
-            Self::Ommers => " is there, and its ommers are not: the node answers null for them",
-            Self::OmmerMethod => {
-                " has ommers, and the node does not offer eth_getUncleByBlockHashAndIndex: take such \
-                 blocks from archives or from another node"
-            }
-        })
-    }
+    UnknownFork { number: u64, hash: Option<B256>, reason: String },
 }
 
 impl FetchError {
-    /// Whether the node answered that it does not give it.
+    /// Whether the node answered with an error of its own.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Ask(AskError::Refused { .. }))
-    }
-
-    /// Whether the answer cannot be read. Of a short one, such as a header, that is a failure: it
-    /// tells nothing that could be false.
-    #[must_use]
-    pub fn is_unreadable(&self) -> bool {
-        matches!(self, Self::Rebuild { fault: RebuildFault::Json { .. }, .. })
-    }
-
-    /// Whether the node said what is not true, as opposed to not being able to say it.
-    #[must_use]
-    pub fn is_lie(&self) -> bool {
-        match self {
-            Self::Rebuild { fault, .. } => fault.is_lie(),
-            Self::Ask(_)
-            | Self::NotThere { .. }
-            | Self::Elsewhere { .. }
-            | Self::UnservedTip { .. }
-            | Self::Moved { .. }
-            | Self::UnknownFork { .. } => false,
-        }
     }
 }
 

@@ -13,10 +13,9 @@ use hyper::body::Bytes;
 use serde::Deserialize;
 use tracing::info;
 
-use super::answers::{Answer, Message, NodeCall, decode_message, in_order};
+use super::answers::{Answer, NodeCall, decode_answers};
 use super::client::{ByteBudget, Upstream};
-use super::connections::{ToldIdentities, identity_calls};
-use super::error::{AbsentPart, AskError, FetchError};
+use super::error::{AskError, FetchError};
 use super::fork_schedule::blob_schedule_of;
 use super::headers::{HashedHeader, claimed_header};
 use super::identity::Identity;
@@ -86,7 +85,7 @@ impl NodeBlock {
         [block_and_receipts, ommers]: [Vec<u8>; 2],
     ) -> Result<Self, FetchError> {
         let number = which.number();
-        let mut answers = read_answers(block_and_receipts, 2)?.into_iter();
+        let mut answers = decode_answers(&block_and_receipts.into(), 2)?.into_iter();
         let block = take_block(number, answers.next())?;
         let header = claimed_header(&which, &block)?;
         let receipts = BlockReceipts::from_list(number, answers.next().unwrap_or(Ok(None))?)?;
@@ -94,7 +93,7 @@ impl NodeBlock {
         let count = count_ommers(number, &header)?;
         let ommers = match count {
             0 => Vec::new(),
-            _ => read_answers(ommers, count)?,
+            _ => decode_answers(&ommers.into(), count)?,
         };
         let ommers: Result<_, _> = ommers.into_iter().map(|it| take_ommer(number, it)).collect();
         Ok(Self { which, header, block, receipts, ommers: ommers? })
@@ -116,15 +115,13 @@ impl NodeBlock {
     /// Rebuilds the claimed block in consensus form.
     pub fn rebuild(&self, spec: &ChainSpec) -> Result<Candidate, FetchError> {
         let number = self.which.number();
-        rebuild(spec, number, &self.header.rlp, &self.parts()).map_err(|fault| {
-            let unknown = if fault.is_unknown_type() {
-                Some(self.unknown_fork(fault.to_string()))
-            } else if fault.is_lie() {
-                self.find_unknown_fork(&fault)
-            } else {
-                None
-            };
-            unknown.unwrap_or(FetchError::Rebuild { number, fault })
+        let rebuilt = rebuild(spec, number, &self.header.rlp, &self.parts());
+        rebuilt.map_err(|fault| match fault {
+            RebuildFault::UnknownType { .. } => self.unknown_fork(fault.to_string()),
+            RebuildFault::NoPostState { index } => FetchError::NoPostState { number, index },
+            RebuildFault::Invalid(reason) => {
+                self.find_unknown_fork(&reason).unwrap_or(FetchError::Invalid { number, reason })
+            }
         })
     }
 
@@ -169,24 +166,22 @@ struct BlockReceipts {
 
 impl BlockReceipts {
     fn from_list(number: u64, list: Option<Bytes>) -> Result<Self, FetchError> {
-        let absent = FetchError::NotThere { number, part: AbsentPart::Receipts };
-        Ok(Self { answers: vec![list.ok_or(absent)?], is_list: true })
+        let list = list.ok_or(absent(number, NO_RECEIPTS))?;
+        Ok(Self { answers: vec![list], is_list: true })
     }
 
-    /// Blocks that are asked for by number may change between two answers, which is nobody's lie.
+    /// Blocks that are requested by number may change between two responses.
     fn check_block(&self, number: u64, hash: B256) -> Result<(), FetchError> {
         let Some(text) = self.answers.first() else { return Ok(()) };
-        let found = if self.is_list {
-            let found = serde_json::from_slice::<FirstReceipt>(text).ok();
-            found.and_then(|first| first.0)
-        } else {
-            serde_json::from_slice::<ReceiptPlaceJson>(text).ok()
-        };
-        match found {
-            Some(place) if place.block_hash != hash => {
-                Err(FetchError::Moved { number, one: hash, other: place.block_hash })
+        // Of a list the first receipt alone.
+        let text = text.trim_ascii_start();
+        let text = text.strip_prefix(b"[").filter(|_| self.is_list).unwrap_or(text);
+        let mut receipts = serde_json::Deserializer::from_slice(text).into_iter();
+        match receipts.next() {
+            Some(Ok(ReceiptPlaceJson { block_hash })) if block_hash != hash => {
+                Err(FetchError::Elsewhere { number })
             }
-            // What does not parse is told when it is rebuilt.
+            // What does not parse is found when the block is rebuilt.
             Some(_) | None => Ok(()),
         }
     }
@@ -214,19 +209,11 @@ impl Upstream {
         let mut answers = self.ask_together(&identity_calls()).await?.into_iter();
         let chain_id = chain_id_of(answers.next())?;
         let genesis = genesis_of(answers.next())?;
-        let genesis: Vec<_> =
-            genesis.map(|text| (WantedBlock::Number(0), text)).into_iter().collect();
-        let genesis = self.fetch_headers(&genesis).await?;
-        Ok(Identity { chain_id, genesis_hash: genesis.first().map(|header| header.hash) })
-    }
-
-    /// Which chain the node follows, by every connection that carried an answer.
-    pub(super) async fn fetch_identities(&self) -> Result<ToldIdentities, FetchError> {
-        if let Some(connections) = self.connections() {
-            return connections.identify(|| self.fetch_identity()).await;
-        }
-        let identities = vec![self.fetch_identity().await?];
-        Ok(ToldIdentities { identities, is_complete: true })
+        let genesis_hash = match genesis {
+            Some(text) => Some(self.fetch_header(&WantedBlock::Number(0), &text).await?.hash),
+            None => None,
+        };
+        Ok(Identity { chain_id, genesis_hash })
     }
 
     /// The blob parameters that the node goes by, each with the time from which on it does (EIP-7910);
@@ -260,30 +247,9 @@ impl Upstream {
                 Err(error) if error.is_unknown_block() => None,
                 Err(error) => return Err(error.into()),
             };
-            if let Some(claim) = claim.filter(|_| *tag == BlockTag::Latest) {
-                self.check_tip(claim.number).await?;
-            }
             claims.push(claim);
         }
         Ok(claims)
-    }
-
-    /// An error if the node is known to tell tips that it does not have, and lacks a block below this
-    /// one still.
-    async fn check_tip(&self, number: u64) -> Result<(), FetchError> {
-        let Some(missing) = self.tip_doubt.find_missing(number) else { return Ok(()) };
-        let call = NodeCall::new("eth_getBlockByNumber", format!("[\"{missing:#x}\",false]"));
-        match self.ask_one(call).await {
-            Ok(Some(_)) => {
-                self.tip_doubt.clear();
-                Ok(())
-            }
-            Ok(None) => Err(FetchError::UnservedTip { number, missing }),
-            Err(error) if error.is_unknown_block() => {
-                Err(FetchError::UnservedTip { number, missing })
-            }
-            Err(error) => Err(error.into()),
-        }
     }
 
     /// What is needed to rebuild some blocks, in their order.
@@ -296,15 +262,12 @@ impl Upstream {
         let mut budget = ByteBudget::new(self.answer_bytes_max().saturating_mul(ANSWERS_MAX));
         let mut blocks = self.ask_within(&calls, &mut budget).await?;
         let receipts = blocks.split_off(wanted.len());
-        let mut there = Vec::with_capacity(wanted.len());
-        for (which, block) in wanted.iter().zip(blocks) {
-            there.push((*which, take_block(which.number(), Some(block))?));
-        }
-        let headers = self.fetch_headers(&there).await?;
         let mut receipts = receipts.into_iter();
         let mut fetched = Vec::with_capacity(wanted.len());
-        for ((which, block), header) in there.into_iter().zip(headers) {
+        for (which, block) in wanted.iter().copied().zip(blocks) {
             let number = which.number();
+            let block = take_block(number, Some(block))?;
+            let header = self.fetch_header(&which, &block).await?;
             let receipts = self.receipts(number, &block, receipts.next(), &mut budget).await?;
             receipts.check_block(number, header.hash)?;
             let ommers = self.fetch_ommers(number, &header, &mut budget).await?;
@@ -330,7 +293,7 @@ impl Upstream {
             Some(Err(_)) | None => {}
         }
         let hashes: TxHashesJson =
-            parse("block", block).map_err(|fault| FetchError::Rebuild { number, fault })?;
+            parse("block", block).map_err(|fault| invalid(number, &fault))?;
         let call = |tx: &TxHashJson| {
             NodeCall::new("eth_getTransactionReceipt", format!("[\"{}\"]", tx.hash))
         };
@@ -338,8 +301,7 @@ impl Upstream {
         let mut receipts = Vec::with_capacity(calls.len());
         for calls in calls.chunks(RECEIPTS_PER_MESSAGE) {
             for answer in self.ask_within(calls, budget).await? {
-                let absent = FetchError::NotThere { number, part: AbsentPart::Receipts };
-                receipts.push(answer?.ok_or(absent)?);
+                receipts.push(answer?.ok_or(absent(number, NO_RECEIPTS))?);
             }
         }
         Ok(BlockReceipts { answers: receipts, is_list: false })
@@ -371,36 +333,47 @@ impl Upstream {
     }
 }
 
-/// The answers of a message to so many calls, whose ids count up from 1.
-fn read_answers(message: Vec<u8>, count: usize) -> Result<Vec<Answer>, AskError> {
-    match decode_message(&Bytes::from(message), count)? {
-        Message::Answers(answers) => in_order(answers, 1, count),
-        Message::Refusal(refusal) => Err(refusal),
-        Message::News(_) => Err(AskError::Malformed("news, and no answer".to_owned())),
-    }
+/// What nodes lack, for the text of [`FetchError::NotThere`].
+const NO_BLOCK: &str = " is not there";
+const NO_RECEIPTS: &str = " is there, and its receipts are not: the node answers null for them";
+const NO_OMMERS: &str = " is there, and its ommers are not: the node answers null for them";
+const NO_OMMER_METHOD: &str = " has ommers, and the node does not offer \
+    eth_getUncleByBlockHashAndIndex: take such blocks from archives or from another node";
+
+fn absent(number: u64, what: &'static str) -> FetchError {
+    FetchError::NotThere { number, what, is_lasting: false }
+}
+
+fn invalid(number: u64, reason: &dyn Display) -> FetchError {
+    FetchError::Invalid { number, reason: reason.to_string() }
 }
 
 fn take_block(number: u64, answer: Option<Answer>) -> Result<Bytes, FetchError> {
-    let absent = FetchError::NotThere { number, part: AbsentPart::Block };
-    answer.transpose()?.flatten().ok_or(absent)
+    answer.transpose()?.flatten().ok_or(absent(number, NO_BLOCK))
 }
 
 /// How many ommers a block has by its node's word, if it may have so many.
 fn count_ommers(number: u64, header: &HashedHeader) -> Result<usize, FetchError> {
     let found = header.uncles.len();
     if found > OMMERS_MAX {
-        let fault = RebuildFault::Ommers { found, count_max: OMMERS_MAX };
-        return Err(FetchError::Rebuild { number, fault });
+        let reason = format!("the block lists {found} ommers, the maximum is {OMMERS_MAX}");
+        return Err(invalid(number, &reason));
     }
     Ok(found)
 }
 
 fn take_ommer(number: u64, answer: Answer) -> Result<Bytes, FetchError> {
-    let absent = |part| FetchError::NotThere { number, part };
     match answer {
-        Err(error) if error.is_unknown_method() => Err(absent(AbsentPart::OmmerMethod)),
-        answer => answer?.ok_or_else(|| absent(AbsentPart::Ommers)),
+        Err(error) if error.is_unknown_method() => {
+            Err(FetchError::NotThere { number, what: NO_OMMER_METHOD, is_lasting: true })
+        }
+        answer => answer?.ok_or(absent(number, NO_OMMERS)),
     }
+}
+
+/// The calls that identify a node's chain.
+pub(super) fn identity_calls() -> [NodeCall; 2] {
+    [NodeCall::new("eth_chainId", "[]"), NodeCall::new("eth_getBlockByNumber", "[\"0x0\",false]")]
 }
 
 /// Chain id and genesis hash, of the answers to `eth_chainId` and to a question for block 0.
@@ -441,42 +414,14 @@ fn claim_by_tag(tag: BlockTag, text: &[u8]) -> Result<HeaderClaim, FetchError> {
         BlockTag::Number(number) => Some(number),
         BlockTag::Latest | BlockTag::Safe | BlockTag::Finalized => None,
     };
-    let fault = |fault| FetchError::Rebuild { number: asked.unwrap_or_default(), fault };
-    let json: ClaimJson<'_> = serde_json::from_slice(text)
-        .map_err(|error| fault(RebuildFault::Json { what: "header", reason: error.to_string() }))?;
-    let number = from_hex(json.number).ok_or_else(|| {
-        fault(RebuildFault::Json { what: "header", reason: "number is no number".to_owned() })
-    })?;
-    if asked.is_some_and(|asked| asked != number) {
-        return Err(fault(RebuildFault::Number { found: number }));
+    // What cannot be read says nothing that could be wrong.
+    let malformed = |reason: &dyn Display| AskError::Malformed(format!("header: {reason}"));
+    let json: ClaimJson<'_> = serde_json::from_slice(text).map_err(|error| malformed(&error))?;
+    let number = from_hex(json.number).ok_or_else(|| malformed(&"invalid number"))?;
+    if let Some(asked) = asked.filter(|asked| *asked != number) {
+        return Err(invalid(asked, &format!("the header is of block {number}")));
     }
     Ok(HeaderClaim { number, hash: json.hash, parent_hash: json.parent_hash })
-}
-
-/// The first element of a list; the others are passed over.
-struct FirstReceipt(Option<ReceiptPlaceJson>);
-
-impl<'de> Deserialize<'de> for FirstReceipt {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct First;
-        impl<'de> serde::de::Visitor<'de> for First {
-            type Value = FirstReceipt;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a list of receipts")
-            }
-
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(
-                self,
-                mut list: A,
-            ) -> Result<FirstReceipt, A::Error> {
-                let first = list.next_element()?;
-                while list.next_element::<serde::de::IgnoredAny>()?.is_some() {}
-                Ok(FirstReceipt(first))
-            }
-        }
-        deserializer.deserialize_seq(First)
-    }
 }
 
 fn from_hex(text: &str) -> Option<u64> {

@@ -9,13 +9,12 @@
 //! build does not know are why it does not count as invalid.
 
 use alloy_primitives::{B256, Bytes};
-use hyper::body::Bytes as Answered;
 use tracing::debug;
 
-use super::answers::NodeCall;
+use super::answers::{Answer, NodeCall};
 use super::client::{ByteBudget, Upstream};
 use super::error::FetchError;
-use super::rebuild::{HeaderJson, RebuildFault, find_unknown_body, find_unknown_key, parse};
+use super::rebuild::{HeaderJson, find_unknown_body, find_unknown_key, parse};
 use super::wanted_block::WantedBlock;
 
 /// A header whose hash is the one that is claimed.
@@ -34,59 +33,33 @@ struct JsonHeader {
 }
 
 impl Upstream {
-    /// The headers of these blocks in their order; each has the hash that was asked for, or that the
-    /// node claims.
-    pub(super) async fn fetch_headers(
+    /// The header of a block that the node gave. It has the hash that was requested or is claimed.
+    pub(super) async fn fetch_header(
         &self,
-        blocks: &[(WantedBlock, Answered)],
-    ) -> Result<Vec<HashedHeader>, FetchError> {
-        let mut headers = Vec::with_capacity(blocks.len());
-        for (which, block) in blocks {
-            headers.push(read_header(which, block)?);
+        which: &WantedBlock,
+        block: &[u8],
+    ) -> Result<HashedHeader, FetchError> {
+        let json = read_header(which, block)?;
+        if json.found == json.header.hash {
+            return Ok(json.header);
         }
-        let is_other = |it: &JsonHeader| it.found != it.header.hash;
-        let others = blocks.iter().zip(&headers).filter(|(_, header)| is_other(header));
-        let calls: Vec<NodeCall> =
-            others.flat_map(|((which, _), it)| raw_calls(which.number(), it.header.hash)).collect();
-        let mut raw = self.fetch_raw(&calls).await.into_iter();
-        let mut hashed = Vec::with_capacity(headers.len());
-        for ((which, block), json) in blocks.iter().zip(headers) {
-            if !is_other(&json) {
-                hashed.push(json.header);
-                continue;
-            }
-            let told = [raw.next().flatten(), raw.next().flatten()].into_iter().flatten();
-            let hash = json.header.hash;
-            let own = told.into_iter().find(|rlp| chain::hash_header(rlp) == hash);
-            hashed.push(take_raw(which.number(), block, json, own)?);
-        }
-        Ok(hashed)
+        let raw = self.fetch_raw(which.number(), json.header.hash).await;
+        take_raw(which.number(), block, json, raw)
     }
 
-    /// What the node answers as raw headers. One that does not know the question gives none.
-    async fn fetch_raw(&self, calls: &[NodeCall]) -> Vec<Option<Bytes>> {
-        if calls.is_empty() {
-            return Vec::new();
-        }
+    /// The raw header of this hash, if the node offers raw headers. It is requested by number, which is
+    /// the specified parameter, and by hash, which also finds a block that left the chain meanwhile.
+    async fn fetch_raw(&self, number: u64, hash: B256) -> Option<Bytes> {
+        let call = |params| NodeCall::new("debug_getRawHeader", params);
+        let calls = [call(format!("[\"{number:#x}\"]")), call(format!("[\"{hash}\"]"))];
         let mut budget = ByteBudget::new(self.answer_bytes_max());
-        match self.ask_within(calls, &mut budget).await {
-            Ok(answers) => {
-                let rlp = |text: Answered| serde_json::from_slice::<Bytes>(&text).ok();
-                answers.into_iter().map(|answer| answer.ok().flatten().and_then(rlp)).collect()
-            }
-            Err(error) => {
-                debug!(upstream = self.name(), %error, "the node gives no raw headers");
-                Vec::new()
-            }
-        }
+        let answers = self.ask_within(&calls, &mut budget).await;
+        let answers = answers.inspect_err(|error| {
+            debug!(upstream = self.name(), %error, "no raw headers");
+        });
+        let rlp = |answer: Answer| serde_json::from_slice::<Bytes>(&answer.ok()??).ok();
+        answers.ok()?.into_iter().filter_map(rlp).find(|rlp| chain::hash_header(rlp) == hash)
     }
-}
-
-/// A raw header is asked for by number, as the specification has it, and by hash, which finds also a
-/// block that left the chain meanwhile.
-fn raw_calls(number: u64, hash: B256) -> [NodeCall; 2] {
-    let call = |params| NodeCall::new("debug_getRawHeader", params);
-    [call(format!("[\"{number:#x}\"]")), call(format!("[\"{hash}\"]"))]
 }
 
 /// The header that a node claims for a block, if the block's JSON alone gives its hash.
@@ -103,21 +76,21 @@ pub(super) fn claimed_header(
 
 fn read_header(which: &WantedBlock, block: &[u8]) -> Result<JsonHeader, FetchError> {
     let number = which.number();
-    let lie = |fault| FetchError::Rebuild { number, fault };
     let json: HeaderJson = parse("header", block).map_err(|fault| {
         // A later fork may also have taken members away.
         match find_unknown_key(block) {
             Some(name) => unknown_fork(number, which.hash(), &fault.to_string(), &name),
-            None => lie(fault),
+            None => FetchError::Invalid { number, reason: fault.to_string() },
         }
     })?;
     let (hash, uncles) = (json.hash, json.uncles.clone());
     let header = json.into_header();
     if header.number != number {
-        return Err(lie(RebuildFault::Number { found: header.number }));
+        let reason = format!("the header is of block {}", header.number);
+        return Err(FetchError::Invalid { number, reason });
     }
     if let Some(expected) = which.hash().filter(|expected| *expected != hash) {
-        return Err(lie(RebuildFault::Hash { found: hash, expected }));
+        return Err(FetchError::Invalid { number, reason: wrong_hash(hash, expected) });
     }
     let rlp: Bytes = alloy_rlp::encode(&header).into();
     let found = chain::hash_header(&rlp);
@@ -133,10 +106,10 @@ fn take_raw(
 ) -> Result<HashedHeader, FetchError> {
     let JsonHeader { header, found } = json;
     let Some(rlp) = raw else {
-        let fault = RebuildFault::Hash { found, expected: header.hash };
+        let reason = wrong_hash(found, header.hash);
         return Err(match find_unknown_key(block) {
-            Some(name) => unknown_fork(number, Some(header.hash), &fault.to_string(), &name),
-            None => FetchError::Rebuild { number, fault },
+            Some(name) => unknown_fork(number, Some(header.hash), &reason, &name),
+            None => FetchError::Invalid { number, reason },
         });
     };
     // The header would be right, but a block without this part of its body would not be whole.
@@ -146,6 +119,10 @@ fn take_raw(
         }
         None => Ok(HashedHeader { rlp, ..header }),
     }
+}
+
+fn wrong_hash(found: B256, expected: B256) -> String {
+    format!("the header has hash {found}, expected {expected}")
 }
 
 fn unknown_fork(number: u64, hash: Option<B256>, fault: &str, name: &str) -> FetchError {

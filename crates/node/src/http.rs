@@ -3,7 +3,9 @@
 //! Knows: one pool of kept connections, limits of size and time, compressed answers.
 //! Never knows: what is asked.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use http_body_util::Full;
@@ -22,11 +24,14 @@ use tokio::time::timeout;
 use super::address::UpstreamUrl;
 use super::answer_body::{HasRoom, inflate, read_body};
 use super::ask_limits::AskLimits;
-use super::connections::{Connections, IDLE_MAX};
 use super::error::{AskError, innermost};
-use super::keep_alive::{PING_AFTER, PONG_MAX};
 use super::tls;
+use super::websocket::{PING_AFTER, PONG_MAX};
 
+/// Unused connections are closed after this.
+const IDLE_MAX: Duration = Duration::from_mins(1);
+/// Connections that are remembered; far fewer are open at a time.
+const CONNECTIONS_MAX: usize = 1024;
 /// The longest wait that a node may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
@@ -36,10 +41,28 @@ pub type HttpClient<B> = Client<HttpsConnector<HttpConnector>, B>;
 /// One node over HTTP.
 #[derive(Debug)]
 pub(super) struct Http {
-    pub(super) connections: Connections,
+    connections: Mutex<Connections>,
     client: HttpClient<Full<Bytes>>,
     pub(super) url: UpstreamUrl,
     limits: AskLimits,
+}
+
+/// The connections that carried a response. The pool opens them as it needs them, and behind one
+/// address there may be several nodes.
+#[derive(Debug, Default)]
+struct Connections {
+    local_addresses: BTreeSet<SocketAddr>,
+    count: u64,
+}
+
+impl Connections {
+    fn note(&mut self, local_address: SocketAddr) {
+        if self.local_addresses.len() >= CONNECTIONS_MAX {
+            self.local_addresses.clear();
+        }
+        self.count =
+            self.count.saturating_add(u64::from(self.local_addresses.insert(local_address)));
+    }
 }
 
 impl Http {
@@ -47,17 +70,17 @@ impl Http {
         let config =
             if url.is_secure { tls::client_config() } else { tls::client_config_unused() }?;
         let client = build_client(config, limits.connect_timeout);
-        Ok(Self { connections: Connections::default(), client, url, limits })
+        Ok(Self { connections: Mutex::default(), client, url, limits })
     }
 
-    /// Sends a body; gives back the answer's, with our end of the connection that carried it.
-    pub(super) async fn ask_on(
-        &self,
-        body: Bytes,
-        bytes_max: usize,
-    ) -> Result<(Bytes, Option<SocketAddr>), AskError> {
-        let answered = self.ask_with_room(body, bytes_max, &mut |_| true).await;
-        answered.map(|(answer, connection)| (answer.into(), connection))
+    /// How many connections carried a response so far.
+    pub(super) fn connection_count(&self) -> u64 {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner).count
+    }
+
+    /// Posts a body and returns the body of the response.
+    pub(super) async fn ask(&self, body: Bytes, bytes_max: usize) -> Result<Bytes, AskError> {
+        self.ask_with_room(body, bytes_max, &mut |_| true).await.map(Bytes::from)
     }
 
     /// The same for an answer whose bytes are counted while they come.
@@ -66,7 +89,7 @@ impl Http {
         body: Bytes,
         bytes_max: usize,
         has_room: HasRoom<'_>,
-    ) -> Result<(Vec<u8>, Option<SocketAddr>), AskError> {
+    ) -> Result<Vec<u8>, AskError> {
         let time = self.limits.answer_timeout;
         let asking = self.ask_untimed(body, bytes_max, has_room);
         timeout(time, asking).await.unwrap_or(Err(AskError::Late(time)))
@@ -77,7 +100,7 @@ impl Http {
         body: Bytes,
         bytes_max: usize,
         has_room: HasRoom<'_>,
-    ) -> Result<(Vec<u8>, Option<SocketAddr>), AskError> {
+    ) -> Result<Vec<u8>, AskError> {
         let mut request = Request::post(self.url.uri.clone())
             .header(CONTENT_TYPE, "application/json")
             .header(USER_AGENT, concat!("quipu/", env!("CARGO_PKG_VERSION")));
@@ -94,15 +117,15 @@ impl Http {
             if error.is_connect() { AskError::Connect(said) } else { AskError::Broken(said) }
         })?;
         let (status, retry_after) = (response.status(), retry_after(response.headers()));
-        let connection = response.extensions().get::<HttpInfo>().map(HttpInfo::local_addr);
-        if let Some(connection) = connection {
-            self.connections.note(connection);
+        if let Some(connection) = response.extensions().get::<HttpInfo>() {
+            let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+            connections.note(connection.local_addr());
         }
         let is_gzip = response.headers().get(CONTENT_ENCODING).is_some_and(|it| it == "gzip");
         let body = read_body(response.into_body(), bytes_max, &mut *has_room).await?;
         let body = if is_gzip { inflate(body, bytes_max, has_room)? } else { body };
         if status.is_success() {
-            return Ok((body, connection));
+            return Ok(body);
         }
         let begin = AskError::begin_of(&body);
         let error = AskError::Status { status: status.as_u16(), retry_after, begin };
@@ -191,11 +214,11 @@ mod tests {
             std::future::pending::<()>().await;
             drop(connection);
         });
-        http.ask_on(Bytes::new(), 1024).await.unwrap();
+        http.ask(Bytes::new(), 1024).await.unwrap();
         vanish.send(()).unwrap();
         tokio::time::pause();
         let begun = Instant::now();
-        let refused = http.ask_on(Bytes::new(), 1024).await.unwrap_err();
+        let refused = http.ask(Bytes::new(), 1024).await.unwrap_err();
         assert!(matches!(refused, AskError::Broken(_)), "{refused}");
         let took = begun.elapsed();
         assert!(took <= Duration::from_secs(21), "{took:?}");

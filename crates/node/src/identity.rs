@@ -1,32 +1,16 @@
-//! What tells one chain from another, and how two differ.
-//!
-//! Knows: chain ids and genesis hashes.
-//! Never knows: how a node is asked for them, or what becomes of one that differs.
+//! The identity of a chain.
 
 use std::fmt;
 
 use alloy_primitives::B256;
-use thiserror::Error;
 
-/// What tells one chain from another.
+/// The identity of a node's chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// EIP-155's number.
+    /// The chain id of EIP-155.
     pub chain_id: u64,
     /// The hash of block 0; `None` if the node does not have that block any more.
     pub genesis_hash: Option<B256>,
-}
-
-/// Why a node is of another chain.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("it has {what} {found}, expected {expected}")]
-pub struct IdentityDifference {
-    /// What is compared.
-    pub what: &'static str,
-    /// What the node has.
-    pub found: String,
-    /// What it must have.
-    pub expected: String,
 }
 
 impl fmt::Display for Identity {
@@ -44,17 +28,12 @@ impl Identity {
         &self,
         chain_id: Option<u64>,
         genesis_hash: Option<B256>,
-    ) -> Option<IdentityDifference> {
+    ) -> Option<String> {
         if let Some(expected) = chain_id.filter(|expected| *expected != self.chain_id) {
-            let (found, expected) = (self.chain_id.to_string(), expected.to_string());
-            return Some(IdentityDifference { what: "chain id", found, expected });
+            return Some(format!("it has chain id {}, expected {expected}", self.chain_id));
         }
         let (found, expected) = self.genesis_hash.zip(genesis_hash)?;
-        (found != expected).then(|| IdentityDifference {
-            what: "genesis hash",
-            found: found.to_string(),
-            expected: expected.to_string(),
-        })
+        (found != expected).then(|| format!("it has genesis hash {found}, expected {expected}"))
     }
 }
 
@@ -67,7 +46,7 @@ mod tests {
         let hash = B256::repeat_byte;
         let check = |node: (u64, Option<B256>), own: (Option<u64>, Option<B256>)| {
             let identity = Identity { chain_id: node.0, genesis_hash: node.1 };
-            identity.find_difference(own.0, own.1).map(|it| it.to_string())
+            identity.find_difference(own.0, own.1)
         };
         let own = (Some(7), Some(hash(1)));
         assert_eq!(check((7, Some(hash(1))), own), None);

@@ -11,7 +11,7 @@ mod unknown;
 
 use alloy_consensus::TxType;
 use alloy_eips::eip4895::Withdrawal;
-use alloy_primitives::{Address, B256, Bytes};
+use alloy_primitives::{Address, Bytes};
 use chain::{Body, Candidate, ChainSpec, Fork};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -22,108 +22,18 @@ use quantity::Quantity;
 pub(super) use receipt::ReceiptJson;
 use transaction::TxJson;
 
-/// Why an answer is not the block that was asked for.
+/// Why an answer is not the requested block.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum RebuildFault {
-    /// It does not parse.
-    #[error("{what}: {reason}")]
-    Json {
-        /// What does not.
-        what: &'static str,
-        /// Why, and where.
-        reason: String,
-    },
-    /// A transaction lacks a field that its type has.
-    #[error("transaction {index} of type {tx_type} has no {field}")]
-    TxField {
-        /// Position in the block.
-        index: usize,
-        /// Its type.
-        tx_type: u64,
-        /// The field.
-        field: &'static str,
-    },
-    /// A transaction of a type that this build cannot encode.
-    #[error("transaction {index} has type {found}, which this build does not know")]
-    TxType {
-        /// Position in the block.
-        index: usize,
-        /// Its type.
-        found: u64,
-    },
-    /// A receipt of a type that this build cannot encode.
-    #[error("receipt {index} has type {found}, which this build does not know")]
-    ReceiptType {
-        /// Position in the block.
-        index: usize,
-        /// Its type.
-        found: u64,
-    },
-    /// The raw header is none that this build can read.
-    #[error("{reason}")]
-    Header {
-        /// Why.
-        reason: String,
-    },
-    /// A receipt lacks its outcome, or has something else in its place.
-    #[error("receipt {index}: {what}")]
-    Receipt {
-        /// Position in the block.
-        index: usize,
-        /// What is wrong.
-        what: &'static str,
-    },
-    /// A receipt from before Byzantium without the root that consensus commits to.
-    #[error("this upstream cannot give post-state roots before Byzantium (receipt {index})")]
-    NoPostState {
-        /// Position in the block.
-        index: usize,
-    },
-    /// More ommers than a block may have.
-    #[error("the block lists {found} ommers, and no block has more than {count_max}")]
-    Ommers {
-        /// How many.
-        found: usize,
-        /// How many a block may have.
-        count_max: usize,
-    },
-    /// The header is not the one whose hash was asked for.
-    #[error("the header's fields give hash {found}, asked was {expected}")]
-    Hash {
-        /// What its fields give.
-        found: B256,
-        /// What was asked, or what the answer itself says.
-        expected: B256,
-    },
-    /// The header is of another number.
-    #[error("the header is of block {found}")]
-    Number {
-        /// Its number.
-        found: u64,
-    },
-}
-
-impl RebuildFault {
-    /// Whether it says what is not true, as opposed to what this build or that node cannot say.
-    #[must_use]
-    pub fn is_lie(&self) -> bool {
-        match self {
-            Self::Json { .. }
-            | Self::TxField { .. }
-            | Self::Receipt { .. }
-            | Self::Header { .. }
-            | Self::Ommers { .. }
-            | Self::Hash { .. }
-            | Self::Number { .. } => true,
-            Self::TxType { .. } | Self::ReceiptType { .. } | Self::NoPostState { .. } => false,
-        }
-    }
-
-    /// Whether it alone shows that the block is of a fork that this build does not know.
-    #[must_use]
-    pub fn is_unknown_type(&self) -> bool {
-        matches!(self, Self::TxType { .. } | Self::ReceiptType { .. })
-    }
+pub(crate) enum RebuildFault {
+    /// It contradicts itself or the request, or does not parse.
+    #[error("{0}")]
+    Invalid(String),
+    /// A transaction or receipt of a type that this build cannot encode.
+    #[error("{item} {index} has type {found}, which this build does not know")]
+    UnknownType { item: &'static str, index: usize, found: u64 },
+    /// This receipt from before Byzantium has no post-state root.
+    #[error("receipt {index} has no post-state root")]
+    NoPostState { index: usize },
 }
 
 /// The parts of a block that its JSON has beside the header's fields.
@@ -171,9 +81,9 @@ pub(super) fn rebuild(
     parts: &Parts<'_>,
 ) -> Result<Candidate, RebuildFault> {
     let header = chain::decode_header(header_rlp)
-        .map_err(|error| RebuildFault::Header { reason: error.to_string() })?;
+        .map_err(|error| RebuildFault::Invalid(error.to_string()))?;
     if header.number != number {
-        return Err(RebuildFault::Number { found: header.number });
+        return Err(RebuildFault::Invalid(format!("the header is of block {}", header.number)));
     }
     let body = parse_body(parts.block)?;
     let mut transactions = Vec::with_capacity(body.transactions.len());
@@ -224,30 +134,34 @@ fn parse_body(block: &[u8]) -> Result<BodyJson, RebuildFault> {
     parse("body", block).map_err(|fault| {
         let types = parse::<TypedBodyJson>("types", block).ok();
         let unknown = types.and_then(|types| unknown_type(&types.transactions));
-        unknown.map_or(fault, |(index, found)| RebuildFault::TxType { index, found })
+        unknown.map_or(fault, |(index, found)| {
+            let item = "transaction";
+            RebuildFault::UnknownType { item, index, found }
+        })
     })
 }
 
+/// The receipts, listed or alone. One of an unknown type may lack what the others have.
 fn parse_receipts(parts: &Parts<'_>) -> Result<Vec<ReceiptJson>, RebuildFault> {
     let mut receipts = Vec::new();
     for (position, text) in parts.receipts.iter().enumerate() {
-        if parts.is_receipt_list {
-            receipts = parse("receipts", text).map_err(|fault| {
-                let types = parse::<Vec<TypeJson>>("types", text).ok();
-                let unknown = types.and_then(|types| unknown_type(&types));
-                unknown.map_or(fault, |(index, found)| RebuildFault::ReceiptType { index, found })
-            })?;
+        let parsed = if parts.is_receipt_list {
+            parse("receipts", text)
         } else {
-            let parsed = parse("receipt", text).map_err(|fault| {
-                let only = parse::<TypeJson>("type", text).ok();
-                let unknown = only.and_then(|only| unknown_type(&[only]));
-                unknown.map_or(fault, |(_, found)| RebuildFault::ReceiptType {
-                    index: position,
-                    found,
-                })
-            });
-            receipts.push(parsed?);
-        }
+            parse("receipt", text).map(|receipt| vec![receipt])
+        };
+        receipts.extend(parsed.map_err(|fault| {
+            let types = if parts.is_receipt_list {
+                parse::<Vec<TypeJson>>("types", text)
+            } else {
+                parse("type", text).map(|only| vec![only])
+            };
+            let unknown = types.ok().and_then(|types| unknown_type(&types));
+            unknown.map_or(fault, |(index, found)| {
+                let index = index.saturating_add(if parts.is_receipt_list { 0 } else { position });
+                RebuildFault::UnknownType { item: "receipt", index, found }
+            })
+        })?);
     }
     Ok(receipts)
 }
@@ -267,8 +181,7 @@ pub(super) fn parse<T: DeserializeOwned>(
     what: &'static str,
     text: &[u8],
 ) -> Result<T, RebuildFault> {
-    serde_json::from_slice(text)
-        .map_err(|error| RebuildFault::Json { what, reason: error.to_string() })
+    serde_json::from_slice(text).map_err(|error| RebuildFault::Invalid(format!("{what}: {error}")))
 }
 
 fn encode_ommers(texts: &[hyper::body::Bytes]) -> Result<Bytes, RebuildFault> {

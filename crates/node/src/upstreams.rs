@@ -20,12 +20,11 @@ use alloy_primitives::B256;
 use chain::{Activation, ChainSpec, Fork};
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep_until, timeout};
-use tracing::error;
 
 use super::address::UpstreamUrl;
 use super::ask_limits::AskLimits;
 use super::client::Upstream;
-use super::error::{AbsentPart, AskError, FetchError};
+use super::error::{AskError, FetchError};
 use super::fetch::NodeBlock;
 use super::identity::Identity;
 use super::wanted_block::WantedBlock;
@@ -34,6 +33,7 @@ use crate::backoff::PauseRange;
 pub use claims::AgreedTip;
 pub use claims::{CLAIMS_MAX, CLAIMS_PER_STEP};
 pub use error::UpstreamsError;
+use member::ExcludedBlocks;
 pub use member::{Member, MemberHealth, UpstreamStatus};
 pub use news::TipNews;
 
@@ -54,8 +54,8 @@ pub struct RestLimits {
     pub failure_begin: Duration,
     /// After any number of failures at the most.
     pub failure_max: Duration,
-    /// After a lie, or where a node follows another chain.
-    pub set_aside: Duration,
+    /// After an invalid response, or where a node follows another chain.
+    pub quarantine: Duration,
     /// So long a node that fails keeps its say in what is final, where no quorum is asked for. A
     /// restart or a short outage of the preferred node must not let another one finalise blocks, which
     /// nothing takes back; an outage of minutes delays sealing and nothing else.
@@ -67,7 +67,7 @@ impl Default for RestLimits {
         Self {
             failure_begin: Duration::from_secs(1),
             failure_max: Duration::from_mins(1),
-            set_aside: Duration::from_hours(1),
+            quarantine: Duration::from_hours(1),
             stand_in_after: Duration::from_mins(10),
         }
     }
@@ -183,7 +183,7 @@ impl Upstreams {
             let decider = self.decider();
             // Those before it failed for long: one that is back decides again.
             let asked = self.members.iter().take(decider.saturating_add(1));
-            let asked = asked.filter(|member| !member.is_set_aside());
+            let asked = asked.filter(|member| !member.is_quarantined());
             let identities = join_all(asked.map(|member| self.identify(member))).await;
             if let Some(identity) = identities.into_iter().flatten().next() {
                 return Ok(identity);
@@ -198,7 +198,7 @@ impl Upstreams {
     /// The chain that so many nodes follow as must agree.
     async fn agree_on_chain(&self) -> Result<Identity, UpstreamsError> {
         let asked = self.members.iter().map(|member| async move {
-            let is_asked = !member.is_set_aside();
+            let is_asked = !member.is_quarantined();
             (member, if is_asked { self.identify(member).await } else { None })
         });
         let identities = join_all(asked).await;
@@ -332,12 +332,10 @@ impl Upstreams {
     ) -> Option<Duration> {
         let can_give = |member_index: &MemberIndex| {
             self.members.get(*member_index).is_some_and(|other| {
-                other.is_rested()
+                other.is_available()
                     && !other.is_failing()
                     && !other.is_late_with_blocks()
-                    && other.unknown_among(wanted).is_none()
-                    && other.lacking_among(wanted).is_none()
-                    && other.differing_among(wanted).is_none()
+                    && other.excluded_among(wanted).is_none()
             })
         };
         match subject {
@@ -347,9 +345,9 @@ impl Upstreams {
     }
 
     fn claim_timeout(&self, member: &Member) -> Duration {
-        let is_well = |member: &Member| member.is_rested() && !member.is_failing();
+        let is_healthy = |member: &Member| member.is_available() && !member.is_failing();
         // A quorum waits for no node that it can do without, and may need a slow one.
-        if self.quorum == 1 && member.is_failing() && self.members.iter().any(is_well) {
+        if self.quorum == 1 && member.is_failing() && self.members.iter().any(is_healthy) {
             CLAIM_TIMEOUT_FAILED
         } else {
             CLAIM_TIMEOUT
@@ -370,24 +368,23 @@ impl Upstreams {
         let is_of_blocks = subject == QuestionSubject::Blocks;
         if let FetchError::NotThere { number, .. } | FetchError::Elsewhere { number } = error {
             refusals.missing.get_or_insert((*number, Vec::new())).1.push(said);
-            let is_lasting =
-                matches!(error, FetchError::NotThere { part: AbsentPart::OmmerMethod, .. });
+            let is_lasting = matches!(error, FetchError::NotThere { is_lasting: true, .. });
             refusals.may_come |= !is_lasting;
             if is_of_blocks && !is_lasting && !patience.is_zero() {
-                member.delayed_blocks(&error.to_string(), self.rest);
+                member.late_with_blocks(&error.to_string(), self.rest);
             }
         } else if let FetchError::UnknownFork { number, .. } = error {
             let said = self.left_known_forks(member_index, error);
             refusals.unknown.get_or_insert((*number, said));
-        } else if error.is_lie() && (is_of_blocks || !error.is_unreadable()) {
-            self.lied(member_index, &error.to_string());
+        } else if matches!(error, FetchError::Invalid { .. }) {
+            self.quarantine(member_index, &error.to_string());
         } else if is_of_blocks
             && (matches!(error, FetchError::Ask(AskError::Late(_)))
                 || (error.is_refusal() && !patience.is_zero()))
         {
             // Its word of the tip counts on, if it gives that: old blocks that a node refuses say nothing
             // of new ones.
-            member.delayed_blocks(&error.to_string(), self.rest);
+            member.late_with_blocks(&error.to_string(), self.rest);
             refusals.may_come = true;
             if patience.is_zero() {
                 refusals.refused.push(said);
@@ -404,7 +401,7 @@ impl Upstreams {
 
     /// Whether a node that does not answer now is expected to answer soon.
     fn may_return(&self, member: &Member) -> bool {
-        !member.is_set_aside() && !member.has_failed_for(self.rest.stand_in_after)
+        !member.is_quarantined() && !member.has_failed_for(self.rest.stand_in_after)
     }
 
     /// What one node answers; `None` if it may not be asked now, or turns out to be of another chain.
@@ -440,10 +437,9 @@ impl Upstreams {
 
     /// Whether a node may be asked now: it does not rest, and is known to follow this chain.
     async fn is_ready(&self, member: &Member) -> bool {
-        if !member.is_rested() {
+        if !member.is_available() {
             return false;
         }
-        member.forget_old_identity();
         if member.is_identified() {
             return true;
         }
@@ -454,28 +450,25 @@ impl Upstreams {
     /// Asks a node which chain it follows. One of another chain is set aside, one that does not answer
     /// rests.
     async fn identify(&self, member: &Member) -> Option<Identity> {
-        let name = member.upstream.name();
         let time = self.claim_timeout(member);
-        let connection = member.upstream.connection();
-        let asked = timeout(time, member.upstream.fetch_identities()).await;
+        let asked = timeout(time, member.upstream.fetch_identity()).await;
         let asked = asked.unwrap_or_else(|_| Err(member.upstream.late(time).into()));
-        let told = match asked {
-            Ok(told) => told,
+        match asked {
+            Ok(identity) => {
+                if let Some(difference) = identity.find_difference(self.chain_id, self.genesis_hash)
+                {
+                    let reason = format!("it follows another chain: {difference}");
+                    member.quarantine(&reason, false, self.rest);
+                    return None;
+                }
+                member.identified();
+                Some(identity)
+            }
             Err(cause) => {
                 member.failed(&cause.to_string(), self.rest);
-                return None;
+                None
             }
-        };
-        let find_difference = |it: &Identity| it.find_difference(self.chain_id, self.genesis_hash);
-        if let Some(difference) = told.identities.iter().find_map(find_difference) {
-            error!(upstream = name, %difference, "the node is set aside: it follows another chain");
-            member.set_aside(&format!("it follows another chain: {difference}"), self.rest);
-            return None;
         }
-        // A connection that was made meanwhile is not the one that was asked, unless there was none.
-        let connection = if connection == 0 { member.upstream.connection() } else { connection };
-        member.identified(connection, told.is_complete);
-        told.identities.first().copied()
     }
 
     /// What is needed to rebuild some blocks, and who told it.
@@ -530,22 +523,19 @@ fn last_before_byzantium(spec: &ChainSpec) -> Option<u64> {
 impl Refusals {
     /// Whether a node is known to be unable to give these blocks; if so, why is noted.
     fn pass_over(&mut self, member: &Member, wanted: &[WantedBlock]) -> bool {
-        if !member.is_rested() {
+        if !member.is_available() {
             return false;
         }
-        if let Some(unknown) = member.unknown_among(wanted) {
-            self.unknown.get_or_insert(unknown);
-            return true;
+        let Some((blocks, number, reason)) = member.excluded_among(wanted) else { return false };
+        let named = || format!("{}: {reason}", member.upstream.name());
+        match blocks {
+            ExcludedBlocks::UpTo(_) => self.refused.push(named()),
+            ExcludedBlocks::ByNumber { .. } => self.differing.push(named()),
+            ExcludedBlocks::UnknownFork { .. } => {
+                self.unknown.get_or_insert((number, reason));
+            }
         }
-        if let Some(said) = member.lacking_among(wanted) {
-            self.refused.push(format!("{}: {said}", member.upstream.name()));
-            return true;
-        }
-        if let Some(said) = member.differing_among(wanted) {
-            self.differing.push(format!("{}: {said}", member.upstream.name()));
-            return true;
-        }
-        false
+        true
     }
 
     /// Why there is no answer, if waiting does not help.

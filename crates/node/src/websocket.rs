@@ -1,8 +1,4 @@
-//! Questions over one WebSocket, and the news that a node sends on it.
-//!
-//! Knows: one connection, made when it is first needed and again when it has ended; who waits for
-//! which answer; one subscription.
-//! Never knows: what is asked.
+//! JSON-RPC over one WebSocket, and the notifications that a node sends on it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,22 +19,94 @@ use super::address::UpstreamUrl;
 use super::answers::{Answer, Message, NodeCall, decode_message, encode_calls, in_order};
 use super::ask_limits::AskLimits;
 use super::error::AskError;
-use super::keep_alive::{HeardStream, KeepAlive, Silence};
 use super::tls;
 
-/// Questions that wait to be written.
+/// A silent connection is pinged after this long.
+pub(super) const PING_AFTER: Duration = Duration::from_secs(10);
+/// A pinged connection that stays silent this long has lost its other end.
+pub(super) const PONG_MAX: Duration = Duration::from_secs(10);
+/// Calls that wait to be written.
 const QUEUE_MAX: usize = 64;
 /// For a frame to be written.
-pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(super) type SocketStream = WebSocketStream<MaybeTlsStream<HeardStream<TcpStream>>>;
-
-/// Who waits for an answer.
+/// A WebSocket that notices when its other end is gone.
 #[derive(Debug)]
-struct Waiting {
-    sender: oneshot::Sender<Result<Vec<(u64, Answer)>, AskError>>,
-    /// Bytes of the answer at the most.
+pub(super) struct Socket {
+    stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    is_pinged: bool,
+}
+
+impl Socket {
+    pub(super) async fn connect(url: &UpstreamUrl, limits: &AskLimits) -> Result<Self, AskError> {
+        let connecting = timeout(limits.connect_timeout, Self::connect_untimed(url, limits));
+        connecting.await.unwrap_or(Err(AskError::Late(limits.connect_timeout)))
+    }
+
+    async fn connect_untimed(url: &UpstreamUrl, limits: &AskLimits) -> Result<Self, AskError> {
+        let UpstreamUrl { host, port, uri, is_secure, authorization, .. } = url;
+        let refused = |error: &dyn std::fmt::Display| AskError::Connect(error.to_string());
+        let stream = TcpStream::connect((host.as_str(), *port)).await;
+        let stream = stream.map_err(|error| refused(&error))?;
+        // Calls are written whole: waiting to fill a packet only delays them.
+        let _ = stream.set_nodelay(true);
+        let mut request = uri.into_client_request().map_err(|error| refused(&error))?;
+        if let Some(authorization) = authorization {
+            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+        }
+        let bytes_max = Some(limits.answer_bytes_max);
+        let config =
+            WebSocketConfig::default().max_message_size(bytes_max).max_frame_size(bytes_max);
+        let connector = if *is_secure {
+            Connector::Rustls(std::sync::Arc::new(tls::client_config()?))
+        } else {
+            Connector::Plain
+        };
+        let connecting =
+            client_async_tls_with_config(request, stream, Some(config), Some(connector));
+        let (stream, _) = connecting.await.map_err(|error| refused(&error))?;
+        Ok(Self { stream, is_pinged: false })
+    }
+
+    /// The next message; `None` when the connection has ended or its other end is gone. While an answer
+    /// is awaited, which may arrive slowly, its own timeout decides. Cancel safe.
+    pub(super) async fn next(&mut self, is_answer_awaited: bool) -> Option<Bytes> {
+        loop {
+            let silence_max = if self.is_pinged { PONG_MAX } else { PING_AFTER };
+            let Ok(frame) = timeout(silence_max, self.stream.next()).await else {
+                if self.is_pinged && !is_answer_awaited {
+                    return None;
+                }
+                if !self.is_pinged {
+                    self.is_pinged = true;
+                    self.send(Frame::Ping(Bytes::new())).await?;
+                }
+                continue;
+            };
+            self.is_pinged = false;
+            match frame?.ok()? {
+                Frame::Text(text) => return Some(Bytes::from(text)),
+                Frame::Binary(bytes) => return Some(bytes),
+                Frame::Ping(_) | Frame::Pong(_) | Frame::Frame(_) => {}
+                Frame::Close(_) => return None,
+            }
+        }
+    }
+
+    /// Writes a frame; `None` if that fails or takes too long.
+    pub(super) async fn send(&mut self, frame: Frame) -> Option<()> {
+        timeout(WRITE_TIMEOUT, self.stream.send(frame)).await.ok()?.ok()
+    }
+}
+
+/// Calls in one message, and where their answers go.
+#[derive(Debug)]
+struct PendingCalls {
+    first_id: u64,
+    call_count: usize,
+    text: String,
     bytes_max: usize,
+    sender: oneshot::Sender<Result<Vec<(u64, Answer)>, AskError>>,
 }
 
 /// One node over a WebSocket.
@@ -49,22 +117,9 @@ pub(super) struct WebSocket {
     next_id: AtomicU64,
     /// Connections that were made.
     connections: AtomicU64,
-    link: Mutex<Option<SocketLink>>,
+    /// The way to the task that owns the connection.
+    link: Mutex<Option<mpsc::Sender<PendingCalls>>>,
     news: watch::Sender<Option<Bytes>>,
-}
-
-/// The way to the task that has the connection.
-#[derive(Clone, Debug)]
-struct SocketLink {
-    questions: mpsc::Sender<PendingCall>,
-}
-
-#[derive(Debug)]
-struct PendingCall {
-    first_id: u64,
-    call_count: usize,
-    text: String,
-    waiting: Waiting,
 }
 
 impl WebSocket {
@@ -74,7 +129,7 @@ impl WebSocket {
         Self { url, limits, next_id, connections, link, news }
     }
 
-    /// Asks all calls in one message.
+    /// Sends all calls in one message.
     pub(super) async fn ask(
         &self,
         calls: &[NodeCall],
@@ -84,12 +139,12 @@ impl WebSocket {
         if let Ok(answered) = timeout(time, self.ask_untimed(calls, bytes_max)).await {
             return answered;
         }
-        // Whatever holds it up may hold up the next question too.
+        // What holds it up may hold up the next call too.
         *self.link.lock().await = None;
         Err(AskError::Late(time))
     }
 
-    /// The newest news, whoever subscribed to it.
+    /// The newest notification, of any subscription.
     pub(super) fn news(&self) -> watch::Receiver<Option<Bytes>> {
         self.news.subscribe()
     }
@@ -97,11 +152,11 @@ impl WebSocket {
     /// Whether there is a connection; not while one is being made.
     pub(super) fn is_connected(&self) -> bool {
         let link = self.link.try_lock();
-        link.is_ok_and(|link| link.as_ref().is_some_and(|link| !link.questions.is_closed()))
+        link.is_ok_and(|link| link.as_ref().is_some_and(|link| !link.is_closed()))
     }
 
-    /// The number of the newest connection.
-    pub(super) fn connection(&self) -> u64 {
+    /// How many connections were made so far.
+    pub(super) fn connection_count(&self) -> u64 {
         self.connections.load(Ordering::Relaxed)
     }
 
@@ -110,112 +165,60 @@ impl WebSocket {
         calls: &[NodeCall],
         bytes_max: usize,
     ) -> Result<Vec<Answer>, AskError> {
-        let count = u64::try_from(calls.len()).unwrap_or(u64::MAX);
-        let first_id = self.next_id.fetch_add(count, Ordering::Relaxed);
+        let link = self.connected().await?;
+        let call_count = calls.len();
+        let first_id = self
+            .next_id
+            .fetch_add(u64::try_from(call_count).unwrap_or(u64::MAX), Ordering::Relaxed);
         let text = encode_calls(calls, first_id);
         let (sender, answered) = oneshot::channel();
-        let broken = || AskError::Broken("the connection has ended".to_owned());
-        let link = self.connected().await?;
-        let (call_count, waiting) = (calls.len(), Waiting { sender, bytes_max });
-        let question = PendingCall { first_id, call_count, text, waiting };
-        link.questions.send(question).await.map_err(|_| broken())?;
+        let broken = || AskError::Broken("the WebSocket was closed".to_owned());
+        let pending = PendingCalls { first_id, call_count, text, bytes_max, sender };
+        link.send(pending).await.map_err(|_| broken())?;
         let answers = answered.await.map_err(|_| broken())??;
-        in_order(answers, first_id, calls.len())
+        in_order(answers, first_id, call_count)
     }
 
     /// The connection, made anew if there is none.
-    async fn connected(&self) -> Result<SocketLink, AskError> {
+    async fn connected(&self) -> Result<mpsc::Sender<PendingCalls>, AskError> {
         let mut kept = self.link.lock().await;
-        if let Some(link) = kept.as_ref().filter(|link| !link.questions.is_closed()) {
+        if let Some(link) = kept.as_ref().filter(|link| !link.is_closed()) {
             return Ok(link.clone());
         }
-        let (stream, keep_alive) = connect(&self.url, &self.limits).await?;
-        let (questions, asked) = mpsc::channel(QUEUE_MAX);
+        let socket = Socket::connect(&self.url, &self.limits).await?;
+        let (link, pending) = mpsc::channel(QUEUE_MAX);
         self.connections.fetch_add(1, Ordering::Relaxed);
-        tokio::spawn(carry(stream, keep_alive, asked, self.news.clone()));
-        let link = SocketLink { questions };
+        tokio::spawn(carry(socket, pending, self.news.clone()));
         *kept = Some(link.clone());
         Ok(link)
     }
 }
 
-/// A connection to a node, made in time, and who watches over it.
-pub(super) async fn connect(
-    url: &UpstreamUrl,
-    limits: &AskLimits,
-) -> Result<(SocketStream, KeepAlive), AskError> {
-    let connecting = timeout(limits.connect_timeout, connect_untimed(url, limits));
-    connecting.await.unwrap_or(Err(AskError::Late(limits.connect_timeout)))
-}
-
-async fn connect_untimed(
-    url: &UpstreamUrl,
-    limits: &AskLimits,
-) -> Result<(SocketStream, KeepAlive), AskError> {
-    let UpstreamUrl { host, port, uri, is_secure, authorization, .. } = url;
-    let refused = |error: &dyn std::fmt::Display| AskError::Connect(error.to_string());
-    let stream = TcpStream::connect((host.as_str(), *port)).await;
-    let stream = stream.map_err(|error| refused(&error))?;
-    // Questions are written whole: waiting to fill a packet only delays them.
-    let _ = stream.set_nodelay(true);
-    let (stream, keep_alive) = KeepAlive::of(stream);
-    let mut request = uri.into_client_request().map_err(|error| refused(&error))?;
-    if let Some(authorization) = authorization {
-        request.headers_mut().insert(AUTHORIZATION, authorization.clone());
-    }
-    let bytes_max = Some(limits.answer_bytes_max);
-    let config = WebSocketConfig::default().max_message_size(bytes_max).max_frame_size(bytes_max);
-    let connector = if *is_secure {
-        Connector::Rustls(std::sync::Arc::new(tls::client_config()?))
-    } else {
-        Connector::Plain
-    };
-    let connecting = client_async_tls_with_config(request, stream, Some(config), Some(connector));
-    let (stream, _) = connecting.await.map_err(|error| refused(&error))?;
-    Ok((stream, keep_alive))
-}
-
-/// Writes questions and hands out answers until either side ends the connection. Whoever still waits
-/// then hears of it, because its sender is gone.
+/// Writes calls and hands out answers until either side ends the connection. Those that still wait
+/// then see that their sender is gone.
 async fn carry(
-    stream: SocketStream,
-    mut keep_alive: KeepAlive,
-    mut asked: mpsc::Receiver<PendingCall>,
+    mut socket: Socket,
+    mut pending: mpsc::Receiver<PendingCalls>,
     news: watch::Sender<Option<Bytes>>,
 ) {
-    let (mut write, mut read) = stream.split();
-    let mut waiting: BTreeMap<u64, Waiting> = BTreeMap::new();
-    // The longest question of this connection: also the answer to one that was given up may come yet.
+    let mut waiting: BTreeMap<u64, PendingCalls> = BTreeMap::new();
+    // The longest message of this connection: the answer to an abandoned one may still arrive.
     let mut calls_max = 0;
     loop {
+        // Abandoned calls would fill the map of a node that never answers.
+        waiting.retain(|_, calls| !calls.sender.is_closed());
+        let is_awaited = !waiting.is_empty();
         tokio::select! {
-            biased;
-            // First: what has come may be the sign of life that is waited for.
-            frame = read.next() => {
-                let bytes = match frame {
-                    Some(Ok(Frame::Text(text))) => Bytes::from(text),
-                    Some(Ok(Frame::Binary(bytes))) => bytes,
-                    Some(Ok(Frame::Ping(_) | Frame::Pong(_) | Frame::Frame(_))) => continue,
-                    Some(Ok(Frame::Close(_)) | Err(_)) | None => break,
-                };
-                hand_out(&bytes, calls_max, &mut waiting, &news);
+            message = socket.next(is_awaited) => {
+                let Some(message) = message else { break };
+                hand_out(&message, calls_max, &mut waiting, &news);
             }
-            // A connection whose other end has vanished says nothing by itself.
-            silence = keep_alive.next() => {
-                let sending = timeout(WRITE_TIMEOUT, write.send(Frame::Ping(Bytes::new())));
-                if silence == Silence::Gone || !matches!(sending.await, Ok(Ok(()))) {
-                    break;
-                }
-            }
-            question = asked.recv() => {
-                let Some(question) = question else { break };
-                let PendingCall { first_id, call_count, text, waiting: own } = question;
-                calls_max = calls_max.max(call_count);
-                // Those that gave up would fill the map of a node that never answers.
-                waiting.retain(|_, waiting| !waiting.sender.is_closed());
-                waiting.insert(first_id, own);
-                let written = timeout(WRITE_TIMEOUT, write.send(Frame::text(text))).await;
-                if !matches!(written, Ok(Ok(()))) {
+            calls = pending.recv() => {
+                let Some(mut calls) = calls else { break };
+                calls_max = calls_max.max(calls.call_count);
+                let text = std::mem::take(&mut calls.text);
+                waiting.insert(calls.first_id, calls);
+                if socket.send(Frame::text(text)).await.is_none() {
                     break;
                 }
             }
@@ -226,24 +229,25 @@ async fn carry(
 fn hand_out(
     bytes: &Bytes,
     calls_max: usize,
-    waiting: &mut BTreeMap<u64, Waiting>,
+    waiting: &mut BTreeMap<u64, PendingCalls>,
     news: &watch::Sender<Option<Bytes>>,
 ) {
     match decode_message(bytes, calls_max) {
         Ok(Message::News(text)) => drop(news.send_replace(Some(text))),
         Ok(Message::Answers(answers)) => {
             let first_id = answers.iter().map(|(id, _)| *id).min();
-            if let Some(Waiting { sender, bytes_max }) = first_id.and_then(|id| waiting.remove(&id))
+            if let Some(PendingCalls { sender, bytes_max, .. }) =
+                first_id.and_then(|id| waiting.remove(&id))
             {
                 let is_small = bytes.len() <= bytes_max;
                 let answers = is_small.then_some(answers).ok_or(AskError::TooLarge { bytes_max });
                 let _ = sender.send(answers);
             }
         }
-        // It has no id, so that nobody can say whose it is: all who wait are told.
+        // It has no id, so it may concern any of those that wait.
         Ok(Message::Refusal(error)) | Err(error) => {
-            while let Some((_, waiting)) = waiting.pop_first() {
-                let _ = waiting.sender.send(Err(error.clone()));
+            while let Some((_, calls)) = waiting.pop_first() {
+                let _ = calls.sender.send(Err(error.clone()));
             }
         }
     }
@@ -285,15 +289,15 @@ mod tests {
     async fn a_connection_whose_other_end_has_vanished_ends_after_twenty_seconds() {
         let (_node, socket) = connected().await;
         let begun = Instant::now();
-        let refused = ask(&socket, 1 << 20).await.unwrap_err();
-        assert!(matches!(refused, AskError::Broken(_)), "{refused}");
+        let link = socket.connected().await.unwrap();
+        link.closed().await;
         let took = begun.elapsed();
         assert!((19..=21).contains(&took.as_secs()), "{took:?}");
         assert!(!socket.is_connected());
     }
 
     #[tokio::test]
-    async fn an_answer_that_comes_slowly_is_a_sign_of_life() {
+    async fn an_answer_that_comes_slowly_does_not_end_the_connection() {
         let (mut node, socket) = connected().await;
         let slow = async {
             let question = node.next().await.unwrap().unwrap();

@@ -66,7 +66,9 @@ impl Follower {
     pub(super) fn blame(&self, member_index: usize, error: &FollowError) {
         match error {
             FollowError::Fetch { cause, .. } => self.upstreams.blame(member_index, cause),
-            FollowError::False { .. } => self.upstreams.lied(member_index, &error.to_string()),
+            FollowError::False { .. } => {
+                self.upstreams.quarantine(member_index, &error.to_string())
+            }
             FollowError::Upstreams(_)
             | FollowError::Store(_)
             | FollowError::Moved { .. }

@@ -35,10 +35,10 @@ impl ReceiptJson {
         index: usize,
         is_byzantium: Option<bool>,
     ) -> Result<Receipt, RebuildFault> {
-        let fault = |what| RebuildFault::Receipt { index, what };
+        let fault = |what| RebuildFault::Invalid(format!("receipt {index}: {what}"));
         let found = self.r#type.map_or(0, |found| found.0);
         let tx_type = u8::try_from(found).ok().and_then(|found| TxType::try_from(found).ok());
-        let tx_type = tx_type.ok_or(RebuildFault::ReceiptType { index, found })?;
+        let tx_type = tx_type.ok_or(RebuildFault::UnknownType { item: "receipt", index, found })?;
         let root = self.root.filter(|root| !root.is_empty() && is_byzantium != Some(true));
         let status = match (root, self.status, is_byzantium) {
             (Some(root), _, _) => {
@@ -52,7 +52,9 @@ impl ReceiptJson {
         };
         let mut logs = Vec::with_capacity(self.logs.len());
         for LogJson { address, topics, data } in self.logs {
-            logs.push(Log::new(address, topics, data).ok_or(fault("more than four topics"))?);
+            logs.push(
+                Log::new(address, topics, data).ok_or_else(|| fault("more than four topics"))?,
+            );
         }
         let cumulative_gas_used = self.cumulative_gas_used.0;
         Ok(Receipt { tx_type, fields: Fields { status, cumulative_gas_used, logs } })

@@ -69,7 +69,9 @@ impl TxJson {
             2 => self.encode_1559(place, &mut out)?,
             3 => self.encode_4844(place, &mut out)?,
             4 => self.encode_7702(place, &mut out)?,
-            found => return Err(RebuildFault::TxType { index, found }),
+            found => {
+                return Err(RebuildFault::UnknownType { item: "transaction", index, found });
+            }
         }
         Ok(out.into())
     }
@@ -200,7 +202,8 @@ struct TransactionPlace {
 
 impl TransactionPlace {
     fn lacks(self, field: &'static str) -> RebuildFault {
-        RebuildFault::TxField { index: self.index, tx_type: self.tx_type, field }
+        let Self { index, tx_type } = self;
+        RebuildFault::Invalid(format!("transaction {index} of type {tx_type} has no {field}"))
     }
 
     fn needed<T>(self, name: &'static str, field: Option<Quantity<T>>) -> Result<T, RebuildFault> {

@@ -136,7 +136,7 @@ impl Upstreams {
         let until = Instant::now().checked_add(patience);
         loop {
             let decided = self.decide_by_quorum(tag, patience).await;
-            let is_awaited = |member: &&Member| member.is_failing() || !member.is_rested();
+            let is_awaited = |member: &&Member| member.is_failing() || !member.is_available();
             let awaited = self.members.iter().filter(is_awaited);
             let soonest = awaited.filter_map(Member::rests_until).min();
             match soonest.filter(|time| until.is_none_or(|until| *time <= until)) {
@@ -167,8 +167,8 @@ impl Upstreams {
         let time = self.rest.stand_in_after;
         let position = |is_it: &dyn Fn(&Member) -> bool| self.members.iter().position(is_it);
         let member_index =
-            position(&|member| !member.is_set_aside() && !member.has_failed_for(time))
-                .or_else(|| position(&|member| !member.is_set_aside()))
+            position(&|member| !member.is_quarantined() && !member.has_failed_for(time))
+                .or_else(|| position(&|member| !member.is_quarantined()))
                 .unwrap_or(0);
         if self.decider.swap(member_index, Ordering::Relaxed) != member_index {
             let (upstream, seconds) = (self.name(member_index), time.as_secs());
@@ -239,17 +239,17 @@ impl Upstreams {
         let asked = self.ask_member(member, Some(self.claim_timeout(member)), &ask).await;
         let Some(Ok(claims)) = asked else { return };
         if claims.iter().any(Option::is_some) {
-            member.upstream.tip_doubt.clear();
-        } else if member.upstream.tip_doubt.miss(missing) {
-            let error = FetchError::UnservedTip { number, missing };
-            member.failed(&error.to_string(), self.rest);
+            member.served_tip();
+        } else if member.missed_below_tip() {
+            let reason = format!("it tells block {number} as its tip and has no block {missing}");
+            member.failed(&reason, self.rest);
         }
     }
 
-    /// A tip was reached: whatever its node lacked before, it has now.
+    /// A tip was reached: what its node lacked before, it has now.
     pub fn reached_tip(&self, tip: AgreedTip) {
         if let Some(member) = self.members.get(tip.member_index) {
-            member.upstream.tip_doubt.clear();
+            member.served_tip();
         }
     }
 

@@ -1,7 +1,4 @@
-//! One of several nodes, and how it is doing.
-//!
-//! Knows: failures, lies, which blocks it cannot give, and until when a node is left alone.
-//! Never knows: what it was asked.
+//! The health of one upstream node, and the blocks that it cannot give.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,139 +6,128 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use tokio::time::Instant;
-use tracing::{info, warn};
+use tracing::{debug, error, info, warn};
 
 use super::{MemberIndex, RestLimits};
 use crate::client::Upstream;
 use crate::log_limit::LogLimit;
 use crate::wanted_block::WantedBlock;
 
-/// For so long a node is not asked again for a block of a fork that this build does not know. It may
-/// offer raw headers by then.
-const UNKNOWN_FORK_REST: Duration = Duration::from_mins(1);
-/// For so long a node that said which chain it follows is not asked again because of a connection that
-/// was made anew, if a connection could not be asked the last time. Servers that close every connection
-/// would be asked with every question.
-const IDENTITY_REST: Duration = Duration::from_secs(1);
 /// After this long a node is asked again which chain it follows: behind a kept connection to a proxy it
-/// may have been exchanged for another.
+/// may have been replaced.
 const IDENTITY_TIME: Duration = Duration::from_secs(30);
+/// This often in a row a node may lack a block below its own tip: behind one address there may be
+/// several nodes, one of which is ahead.
+const UNSERVED_TIPS_MAX: u32 = 3;
 
 /// One of several nodes.
 #[derive(Debug)]
 pub struct Member {
     pub(super) upstream: Arc<Upstream>,
     state: Mutex<MemberState>,
-    /// Held by whoever asks which chain it follows.
+    /// Held while the node is asked which chain it follows.
     pub(super) identifying: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct MemberState {
-    rests_until: Option<Instant>,
-    is_set_aside: bool,
-    /// Where and when it said that it follows our chain.
-    identified: Option<IdentityAnswer>,
-    /// Failures since it last answered.
-    failures: u32,
-    /// When the first of them was.
-    failing_since: Option<Instant>,
-    failure_count: u64,
-    lie_count: u64,
-    /// How often it answered that it does not tell what it was asked, since it last told something.
-    refusals: u32,
-    /// When the first of them was logged.
-    refusal_logged_at: Option<Instant>,
-    last_error: Option<String>,
-    unknown_fork: Option<UnknownBlock>,
-    /// How often blocks did not come in time, since some did.
-    block_delays: u32,
-    /// Until then others are asked for blocks first.
-    blocks_last_until: Option<Instant>,
-    lacking: Option<LackingBlocks>,
-    differing: Option<DifferingBlocks>,
+    health: Health,
+    /// Why it last failed.
+    reason: Option<String>,
+    /// Whether the log says that it is not healthy.
+    is_logged: bool,
     log: LogLimit,
-    is_failure_logged: bool,
-    is_delay_logged: bool,
+    failure_count: u64,
+    invalid_count: u64,
+    /// On which connection it said that it follows our chain, and when.
+    identified: Option<(u64, Instant)>,
+    exclusions: Vec<Exclusion>,
+    /// How often in a row its blocks were late, and until when other nodes are asked for blocks first.
+    late_blocks: Option<(u32, Instant)>,
+    /// How often in a row it lacked a block below its own tip.
+    unserved_tips: u32,
 }
 
-/// When and how a node said that it follows our chain.
+#[derive(Clone, Copy, Debug, Default)]
+enum Health {
+    #[default]
+    Healthy,
+    BackingOff {
+        failures: u32,
+        since: Instant,
+        until: Instant,
+    },
+    Quarantined {
+        until: Instant,
+    },
+}
+
+/// Blocks that a node does not give, though it gives others.
+#[derive(Debug)]
+struct Exclusion {
+    blocks: ExcludedBlocks,
+    reason: String,
+    until: Instant,
+    is_logged: bool,
+}
+
 #[derive(Clone, Copy, Debug)]
-struct IdentityAnswer {
-    /// The connection on which news can come.
-    connection: u64,
-    /// Whether it said so on every connection.
-    is_complete: bool,
-    at: Instant,
+pub(super) enum ExcludedBlocks {
+    /// This block and, by number, all above it: their fork is unknown to this build.
+    UnknownFork { number: u64, hash: Option<B256> },
+    /// All up to this one: their receipts lack the post-state roots.
+    UpTo(u64),
+    /// All that are requested by number: they do not fit those of the data folder, or of another node.
+    ByNumber { against: Option<MemberIndex> },
 }
 
-/// Blocks that a node answers for but cannot give whole.
-#[derive(Clone, Debug)]
-struct LackingBlocks {
-    /// The highest of them: all below it are of the same kind.
-    last: u64,
-    said: String,
-    until: Instant,
-    is_logged: bool,
+impl ExcludedBlocks {
+    fn contains(self, wanted: &WantedBlock) -> bool {
+        match (self, wanted) {
+            (Self::UnknownFork { number, .. }, WantedBlock::Number(wanted)) => *wanted >= number,
+            (Self::UnknownFork { hash, .. }, WantedBlock::Hash { hash: wanted, .. }) => {
+                hash == Some(*wanted)
+            }
+            (Self::UpTo(last), wanted) => wanted.number() <= last,
+            (Self::ByNumber { .. }, wanted) => wanted.hash().is_none(),
+        }
+    }
 }
 
-/// That a node's blocks do not fit those that are held, or those of another node.
-#[derive(Clone, Debug)]
-struct DifferingBlocks {
-    /// The other node, if it is one.
-    against: Option<MemberIndex>,
-    said: String,
-    until: Instant,
-    is_logged: bool,
-}
-
-/// The lowest block that a node gave of a fork that this build does not know.
-#[derive(Clone, Debug)]
-struct UnknownBlock {
-    number: u64,
-    hash: Option<B256>,
-    said: String,
-    until: Instant,
-    is_logged: bool,
-}
-
-/// How a node is doing.
+/// State of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberHealth {
-    /// It answers, as far as it was asked.
-    Well,
-    /// It is asked, but failed the last time or answered nothing but errors.
-    Failing,
-    /// It failed, and is left alone for a while.
-    Resting,
-    /// It told what is not true, or follows another chain, and is left alone for long.
-    SetAside,
+    /// Its last answer was one.
+    Healthy,
+    /// It failed the last time; it is asked again after a pause.
+    BackingOff,
+    /// It gave an invalid response or follows another chain, and is not asked for long.
+    Quarantined,
 }
 
-/// What is known of a node.
+/// Status of a node for logs, metrics and pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamStatus {
     /// Host and port.
     pub name: String,
-    /// How it is doing.
+    /// Its state.
     pub health: MemberHealth,
     /// Why it last failed.
     pub last_error: Option<String>,
     /// How often it failed.
     pub failure_count: u64,
-    /// How often it told what is not true.
-    pub lie_count: u64,
-    /// The block from which on it is on a fork that this build does not know.
+    /// How many of its responses were invalid.
+    pub invalid_count: u64,
+    /// The first block of its fork, if that is unknown to this build.
     pub unknown_fork: Option<u64>,
 }
 
 impl fmt::Display for UpstreamStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let health = match self.health {
-            MemberHealth::Well => "well",
-            MemberHealth::Failing => "failing",
-            MemberHealth::Resting => "failing, to be retried",
-            MemberHealth::SetAside => "set aside",
+            MemberHealth::Healthy => "healthy",
+            MemberHealth::BackingOff => "backing off",
+            MemberHealth::Quarantined => "quarantined",
         };
         write!(f, "{} is {health}", self.name)?;
         if let Some(number) = self.unknown_fork {
@@ -160,273 +146,220 @@ impl Member {
     }
 
     pub(super) fn status(&self) -> UpstreamStatus {
-        let is_rested = self.is_rested();
         let state = self.lock();
-        let is_failing = state.failures > 0 || state.refusals > 0;
-        let health = match (is_rested, state.is_set_aside) {
-            (true, _) if is_failing => MemberHealth::Failing,
-            (true, _) => MemberHealth::Well,
-            (false, false) => MemberHealth::Resting,
-            (false, true) => MemberHealth::SetAside,
+        let health = match state.health {
+            Health::Healthy => MemberHealth::Healthy,
+            Health::Quarantined { .. } if state.is_quarantined() => MemberHealth::Quarantined,
+            Health::BackingOff { .. } | Health::Quarantined { .. } => MemberHealth::BackingOff,
         };
+        let unknown_fork =
+            state.current_exclusions().find_map(|exclusion| match exclusion.blocks {
+                ExcludedBlocks::UnknownFork { number, .. } => Some(number),
+                ExcludedBlocks::UpTo(_) | ExcludedBlocks::ByNumber { .. } => None,
+            });
         UpstreamStatus {
             name: self.upstream.name().to_owned(),
             health,
-            last_error: state.last_error.clone(),
+            last_error: state.reason.clone(),
             failure_count: state.failure_count,
-            lie_count: state.lie_count,
-            unknown_fork: state.unknown_block().map(|block| block.number),
+            invalid_count: state.invalid_count,
+            unknown_fork,
         }
     }
 
-    pub(super) fn is_rested(&self) -> bool {
-        self.lock().rests_until.is_none_or(|time| time <= Instant::now())
+    /// Whether it may be asked now.
+    pub(super) fn is_available(&self) -> bool {
+        self.rests_until().is_none_or(|until| until <= Instant::now())
     }
 
     /// When it may be asked again.
     pub(super) fn rests_until(&self) -> Option<Instant> {
-        self.lock().rests_until
+        self.lock().rests_until()
     }
 
     /// Until then it is not asked for blocks, or others are asked first.
     pub(super) fn blocks_rest_until(&self) -> Option<Instant> {
         let state = self.lock();
-        state.rests_until.max(state.blocks_last_until)
+        state.rests_until().max(state.late_blocks.map(|(_, until)| until))
     }
 
-    pub(super) fn is_set_aside(&self) -> bool {
-        let state = self.lock();
-        state.is_set_aside && state.rests_until.is_some_and(|time| time > Instant::now())
+    pub(super) fn is_quarantined(&self) -> bool {
+        self.lock().is_quarantined()
     }
 
-    /// Forgets which chain it follows after [`IDENTITY_TIME`], so that it is asked again.
-    pub(super) fn forget_old_identity(&self) {
-        let mut state = self.lock();
-        if state.identified.is_some_and(|identified| identified.at.elapsed() >= IDENTITY_TIME) {
-            state.identified = None;
-            self.upstream.forget_identity();
-        }
+    pub(super) fn is_failing(&self) -> bool {
+        matches!(self.lock().health, Health::BackingOff { .. })
     }
 
-    /// Whether it said that it follows our chain: on every connection that carried an answer or, where
-    /// those cannot be asked, a moment ago.
+    pub(super) fn has_failed_for(&self, time: Duration) -> bool {
+        let Health::BackingOff { since, .. } = self.lock().health else { return false };
+        since.elapsed() >= time
+    }
+
+    /// Whether other nodes are asked for blocks first.
+    pub(super) fn is_late_with_blocks(&self) -> bool {
+        self.lock().late_blocks.is_some_and(|(_, until)| until > Instant::now())
+    }
+
+    /// Whether it said recently, and on its newest connection, that it follows our chain.
     pub(super) fn is_identified(&self) -> bool {
-        let identified = self.lock().identified;
-        identified.is_some_and(|IdentityAnswer { connection, is_complete, at }| {
-            self.upstream.is_identified_on(connection)
-                || (!is_complete && at.elapsed() < IDENTITY_REST)
+        self.lock().identified.is_some_and(|(connection, at)| {
+            connection == self.upstream.connection_count() && at.elapsed() < IDENTITY_TIME
         })
     }
 
-    /// `connection` is the one on which news could come before it was asked.
-    pub(super) fn identified(&self, connection: u64, is_complete: bool) {
-        let at = Instant::now();
-        self.lock().identified = Some(IdentityAnswer { connection, is_complete, at });
+    pub(super) fn identified(&self) {
+        self.lock().identified = Some((self.upstream.connection_count(), Instant::now()));
     }
 
-    /// Whether it failed the last time.
-    pub(super) fn is_failing(&self) -> bool {
-        self.lock().failures > 0
-    }
-
-    /// Whether it has failed for so long.
-    pub(super) fn has_failed_for(&self, time: Duration) -> bool {
-        self.lock().failing_since.is_some_and(|since| since.elapsed() >= time)
-    }
-
-    /// Whether a line about it may be logged: whatever it does, its lines are few.
+    /// Whether a line about it may be logged: their rate is limited.
     pub(super) fn may_log(&self) -> bool {
         self.lock().log.allow()
     }
 
     pub(super) fn answered(&self) {
         let mut state = self.lock();
-        if std::mem::take(&mut state.is_failure_logged) {
-            info!(
-                upstream = self.upstream.name(),
-                failures = state.failures,
-                "the node answers again"
-            );
+        // A late answer does not lift a quarantine, nor does the tip of a node that does not serve it.
+        if state.is_quarantined() || state.unserved_tips >= UNSERVED_TIPS_MAX {
+            return;
         }
-        state.refusals = 0;
-        // Answers to what was asked before it was set aside mend nothing.
-        if !state.is_set_aside || state.rests_until.is_none_or(|time| time <= Instant::now()) {
-            (state.failures, state.failing_since) = (0, None);
-            (state.is_set_aside, state.rests_until) = (false, None);
+        state.health = Health::Healthy;
+        if std::mem::take(&mut state.is_logged) {
+            info!(upstream = self.upstream.name(), "upstream healthy again");
         }
     }
 
-    pub(super) fn failed(&self, said: &str, rest: RestLimits) {
+    pub(super) fn failed(&self, reason: &str, rest: RestLimits) {
         let mut state = self.lock();
-        // Once: it is tried again until it answers, which is told too.
-        if !state.is_failure_logged && state.log.allow() {
-            warn!(upstream = self.upstream.name(), error = said, "the node does not answer");
-            state.is_failure_logged = true;
-        }
-        let pause = rest.failure_pause(state.failures);
-        let now = Instant::now();
-        state.failures = state.failures.saturating_add(1);
-        state.failing_since.get_or_insert(now);
         state.failure_count = state.failure_count.saturating_add(1);
-        state.rests_until = state.rests_until.max(now.checked_add(pause));
-        state.last_error = Some(said.to_owned());
-        // Whoever answers next at this address may be another.
+        // Another node may answer at this address next.
         state.identified = None;
-        self.upstream.forget_identity();
+        if state.is_quarantined() {
+            return;
+        }
+        let now = Instant::now();
+        let (failures, since) = match state.health {
+            Health::BackingOff { failures, since, .. } => (failures, since),
+            Health::Healthy | Health::Quarantined { .. } => (0, now),
+        };
+        let until = now.checked_add(rest.failure_pause(failures)).unwrap_or(now);
+        let until = state.rests_until().map_or(until, |before| before.max(until));
+        let failures = failures.saturating_add(1);
+        state.health = Health::BackingOff { failures, since, until };
+        state.reason = Some(reason.to_owned());
+        if !state.is_logged && state.log.allow() {
+            state.is_logged = true;
+            warn!(upstream = self.upstream.name(), reason, "upstream backing off");
+        }
     }
 
-    /// It answered that it does not tell what it was asked. That is said once: a node may refuse some and
-    /// answer others for as long as it runs.
-    pub(super) fn refused(&self, said: &str) {
+    /// It refused a request that other nodes can answer. It may be asked again at once.
+    pub(super) fn refused(&self, reason: &str) {
         let mut state = self.lock();
-        if state.refusal_logged_at.is_none() && state.log.allow() {
-            let name = self.upstream.name();
-            warn!(
-                upstream = name,
-                error = said,
-                "the node answers with an error; it is asked again"
-            );
-            state.refusal_logged_at = Some(Instant::now());
+        debug!(upstream = self.upstream.name(), reason, "upstream refused a request");
+        state.reason = Some(reason.to_owned());
+        if matches!(state.health, Health::Healthy) {
+            let now = Instant::now();
+            state.health = Health::BackingOff { failures: 0, since: now, until: now };
         }
-        state.refusals = state.refusals.saturating_add(1);
-        state.last_error = Some(said.to_owned());
     }
 
-    /// Blocks did not come in time, though it may answer other questions.
-    pub(super) fn delayed_blocks(&self, said: &str, rest: RestLimits) {
+    /// It is not asked anything for long. Logged and, if a response was invalid, counted once.
+    pub(super) fn quarantine(&self, reason: &str, is_invalid: bool, rest: RestLimits) {
         let mut state = self.lock();
-        if !state.is_delay_logged && state.log.allow() {
-            state.is_delay_logged = true;
-            let name = self.upstream.name();
+        // Responses to requests from before the quarantine may arrive after it.
+        if state.is_quarantined() {
+            return;
+        }
+        let now = Instant::now();
+        state.health =
+            Health::Quarantined { until: now.checked_add(rest.quarantine).unwrap_or(now) };
+        state.reason = Some(reason.to_owned());
+        state.identified = None;
+        state.is_logged = true;
+        state.invalid_count = state.invalid_count.saturating_add(u64::from(is_invalid));
+        error!(upstream = self.upstream.name(), reason, "upstream quarantined");
+    }
+
+    /// Its blocks were late or absent, though it may answer other requests.
+    pub(super) fn late_with_blocks(&self, reason: &str, rest: RestLimits) {
+        let mut state = self.lock();
+        let count = state.late_blocks.map_or(0, |(count, _)| count);
+        if count == 0 && state.log.allow() {
             warn!(
-                upstream = name,
-                error = said,
-                "the node gives no blocks now; it is asked again later"
+                upstream = self.upstream.name(),
+                reason, "upstream gives no blocks, to be retried"
             );
         }
-        let pause = rest.failure_pause(state.block_delays);
-        state.block_delays = state.block_delays.saturating_add(1);
-        state.blocks_last_until = Instant::now().checked_add(pause);
-        state.last_error = Some(said.to_owned());
+        let now = Instant::now();
+        let until = now.checked_add(rest.failure_pause(count)).unwrap_or(now);
+        state.late_blocks = Some((count.saturating_add(1), until));
+        state.reason = Some(reason.to_owned());
     }
 
     /// Blocks came in time.
     pub(super) fn gave_blocks(&self) {
-        let mut state = self.lock();
-        (state.block_delays, state.blocks_last_until) = (0, None);
-        state.is_delay_logged = false;
+        self.lock().late_blocks = None;
     }
 
-    /// Whether others are asked for blocks first.
-    pub(super) fn is_late_with_blocks(&self) -> bool {
-        self.lock().blocks_last_until.is_some_and(|time| time > Instant::now())
+    /// It lacks a block below its own tip. Returns whether that happened too often in a row.
+    pub(super) fn missed_below_tip(&self) -> bool {
+        let mut state = self.lock();
+        state.unserved_tips = state.unserved_tips.saturating_add(1);
+        state.unserved_tips >= UNSERVED_TIPS_MAX
     }
 
-    /// It cannot give blocks up to and including this one, though it does not lie. Tells whether that is
-    /// to be logged.
-    pub(super) fn lacks_blocks(&self, last: u64, said: &str, rest: RestLimits) -> bool {
+    /// It has the blocks below its tip.
+    pub(super) fn served_tip(&self) {
+        self.lock().unserved_tips = 0;
+    }
+
+    /// It is not asked for these blocks for some time.
+    pub(super) fn exclude(&self, mut blocks: ExcludedBlocks, reason: &str, time: Duration) {
         let mut state = self.lock();
-        let before = state.lacking_blocks().map(|it| (it.last, it.is_logged));
-        let was_logged = before.is_some_and(|(_, is_logged)| is_logged);
+        let kind = std::mem::discriminant(&blocks);
+        let position = state
+            .exclusions
+            .iter()
+            .position(|exclusion| std::mem::discriminant(&exclusion.blocks) == kind);
+        let before = position.map(|position| state.exclusions.swap_remove(position));
+        if let (ExcludedBlocks::UpTo(last), Some(ExcludedBlocks::UpTo(before))) =
+            (&mut blocks, before.as_ref().map(|it| it.blocks))
+        {
+            *last = before.max(*last);
+        }
+        let was_logged = before.is_some_and(|it| it.is_logged && it.reason == reason);
         let is_logged = was_logged || state.log.allow();
+        if is_logged && !was_logged {
+            warn!(
+                upstream = self.upstream.name(),
+                reason,
+                ?blocks,
+                "upstream not asked for blocks"
+            );
+        }
         let now = Instant::now();
-        let until = now.checked_add(rest.set_aside).unwrap_or(now);
-        let last = before.map_or(last, |(before, _)| before.max(last));
-        state.lacking = Some(LackingBlocks { last, said: said.to_owned(), until, is_logged });
-        state.last_error = Some(said.to_owned());
-        is_logged && !was_logged
+        let until = now.checked_add(time).unwrap_or(now);
+        state.reason = Some(reason.to_owned());
+        state.exclusions.push(Exclusion { blocks, reason: reason.to_owned(), until, is_logged });
     }
 
-    /// What was said of the first of these blocks that it cannot give, if there is one.
-    pub(super) fn lacking_among(&self, wanted: &[WantedBlock]) -> Option<String> {
-        let state = self.lock();
-        let lacking = state.lacking_blocks()?;
-        let is_lacking = wanted.iter().any(|which| which.number() <= lacking.last);
-        is_lacking.then(|| lacking.said.clone())
-    }
-
-    /// Its blocks do not fit, though nothing proves that it lies. Tells whether that is to be logged.
-    pub(super) fn differs(
+    /// Why it is not asked for these blocks, with the first of them; `None` if it is.
+    pub(super) fn excluded_among(
         &self,
-        against: Option<MemberIndex>,
-        said: &str,
-        rest: RestLimits,
-    ) -> bool {
-        let mut state = self.lock();
-        let was_logged = state.differing_blocks().is_some_and(|it| it.is_logged);
-        let is_logged = was_logged || state.log.allow();
-        let now = Instant::now();
-        let until = now.checked_add(rest.set_aside).unwrap_or(now);
-        let said = said.to_owned();
-        state.last_error = Some(said.clone());
-        state.differing = Some(DifferingBlocks { against, said, until, is_logged });
-        is_logged && !was_logged
-    }
-
-    /// What was said of its blocks, if they do not fit and some are asked for that it chooses: one that
-    /// is asked for by its hash is that block or none.
-    pub(super) fn differing_among(&self, wanted: &[WantedBlock]) -> Option<String> {
+        wanted: &[WantedBlock],
+    ) -> Option<(ExcludedBlocks, u64, String)> {
         let state = self.lock();
-        let differing = state.differing_blocks()?;
-        let is_chosen = wanted.iter().any(|which| which.hash().is_none());
-        is_chosen.then(|| differing.said.clone())
+        state.current_exclusions().find_map(|Exclusion { blocks, reason, .. }| {
+            let first = wanted.iter().find(|it| blocks.contains(it))?;
+            Some((*blocks, first.number(), reason.clone()))
+        })
     }
 
-    /// Forgets that its blocks do not fit those of this node, which do not fit themselves.
+    /// Asks for blocks again that did not fit those of a node which itself turned out not to fit.
     pub(super) fn fits_without(&self, other: MemberIndex) {
-        let mut state = self.lock();
-        if state.differing.as_ref().is_some_and(|it| it.against == Some(other)) {
-            state.differing = None;
-        }
-    }
-
-    /// Tells whether this is news: what was asked before it was set aside may come in after.
-    pub(super) fn lied(&self, said: &str, rest: RestLimits) -> bool {
-        if !self.is_rested() && self.lock().is_set_aside {
-            return false;
-        }
-        self.set_aside(said, rest);
-        let mut state = self.lock();
-        state.lie_count = state.lie_count.saturating_add(1);
-        true
-    }
-
-    /// It is not asked anything for long.
-    pub(super) fn set_aside(&self, said: &str, rest: RestLimits) {
-        let mut state = self.lock();
-        state.is_set_aside = true;
-        state.rests_until = Instant::now().checked_add(rest.set_aside);
-        state.last_error = Some(said.to_owned());
-        state.identified = None;
-        self.upstream.forget_identity();
-    }
-
-    /// A block that it gave is of a fork that this build does not know. Tells whether that is to be
-    /// logged.
-    pub(super) fn left_known_forks(&self, number: u64, hash: Option<B256>, said: &str) -> bool {
-        let mut state = self.lock();
-        let is_same = |block: &&UnknownBlock| (block.number, block.hash) == (number, hash);
-        let before = state.unknown_fork.as_ref().filter(is_same);
-        let was_logged = before.is_some_and(|block| block.is_logged);
-        let is_logged = was_logged || state.log.allow();
-        let until = Instant::now();
-        let until = until.checked_add(UNKNOWN_FORK_REST).unwrap_or(until);
-        let said = said.to_owned();
-        state.last_error = Some(said.clone());
-        state.unknown_fork = Some(UnknownBlock { number, hash, said, until, is_logged });
-        is_logged && !was_logged
-    }
-
-    /// The first of these blocks that it is known to give in no form that this build knows, and what
-    /// was said of it.
-    pub(super) fn unknown_among(&self, wanted: &[WantedBlock]) -> Option<(u64, String)> {
-        let state = self.lock();
-        let block = state.unknown_block()?;
-        let is_unknown = |which: &&WantedBlock| match which {
-            WantedBlock::Number(number) => *number >= block.number,
-            WantedBlock::Hash { hash, .. } => Some(*hash) == block.hash,
-        };
-        Some((wanted.iter().find(is_unknown)?.number(), block.said.clone()))
+        let is_against = |blocks| matches!(blocks, ExcludedBlocks::ByNumber { against } if against == Some(other));
+        self.lock().exclusions.retain(|exclusion| !is_against(exclusion.blocks));
     }
 
     fn lock(&self) -> MutexGuard<'_, MemberState> {
@@ -435,16 +368,20 @@ impl Member {
 }
 
 impl MemberState {
-    fn unknown_block(&self) -> Option<&UnknownBlock> {
-        self.unknown_fork.as_ref().filter(|block| block.until > Instant::now())
+    fn rests_until(&self) -> Option<Instant> {
+        match self.health {
+            Health::Healthy => None,
+            Health::BackingOff { until, .. } | Health::Quarantined { until } => Some(until),
+        }
     }
 
-    fn differing_blocks(&self) -> Option<&DifferingBlocks> {
-        self.differing.as_ref().filter(|differing| differing.until > Instant::now())
+    fn is_quarantined(&self) -> bool {
+        matches!(self.health, Health::Quarantined { until } if until > Instant::now())
     }
 
-    fn lacking_blocks(&self) -> Option<&LackingBlocks> {
-        self.lacking.as_ref().filter(|lacking| lacking.until > Instant::now())
+    fn current_exclusions(&self) -> impl Iterator<Item = &Exclusion> {
+        let now = Instant::now();
+        self.exclusions.iter().filter(move |exclusion| exclusion.until > now)
     }
 }
 
@@ -453,55 +390,79 @@ mod tests {
     use super::*;
     use crate::AskLimits;
 
-    /// Lets something fail, and tells whether it is to be logged.
-    type Failure<'a> = &'a dyn Fn(&Member) -> bool;
-
     fn member() -> Member {
         let url = "http://127.0.0.1:1".parse().unwrap();
         Member::new(Arc::new(Upstream::new(url, AskLimits::default()).unwrap()))
     }
 
-    /// Seen: a node that answered nothing but errors was called well, also while that was the reason why
-    /// nothing could be followed.
     #[tokio::test(start_paused = true)]
-    async fn a_node_is_well_only_if_its_last_answer_was_one() {
+    async fn a_node_is_healthy_only_if_its_last_answer_was_one() {
         let member = member();
-        let health = || member.status().health;
-        assert_eq!(health(), MemberHealth::Well);
+        let state = || (member.status().health, member.is_available());
+        assert_eq!(state(), (MemberHealth::Healthy, true));
         member.refused("-32000: try again later");
-        assert_eq!(health(), MemberHealth::Failing);
+        assert_eq!(state(), (MemberHealth::BackingOff, true));
         let said = member.status().to_string();
-        assert!(said.contains("is failing (-32000"), "{said}");
+        assert!(said.contains("is backing off (-32000"), "{said}");
         member.answered();
-        assert_eq!(health(), MemberHealth::Well);
+        assert_eq!(state(), (MemberHealth::Healthy, true));
         member.failed("no answer", RestLimits::default());
-        assert_eq!(health(), MemberHealth::Resting);
+        assert_eq!(state(), (MemberHealth::BackingOff, false));
         tokio::time::advance(Duration::from_hours(1)).await;
-        assert_eq!(health(), MemberHealth::Failing);
+        assert_eq!(state(), (MemberHealth::BackingOff, true));
         member.answered();
-        assert_eq!(health(), MemberHealth::Well);
+        assert_eq!(state(), (MemberHealth::Healthy, true));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_late_answer_does_not_lift_a_quarantine_and_time_does() {
+        let (member, rest) = (member(), RestLimits::default());
+        member.quarantine("wrong root", true, rest);
+        member.quarantine("wrong root", true, rest);
+        member.answered();
+        member.failed("late", rest);
+        let status = member.status();
+        assert_eq!((status.health, status.invalid_count), (MemberHealth::Quarantined, 1));
+        assert_eq!(status.last_error.as_deref(), Some("wrong root"));
+        tokio::time::advance(rest.quarantine).await;
+        assert!(member.is_available());
+        member.answered();
+        assert_eq!(member.status().health, MemberHealth::Healthy);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_whose_tip_cannot_be_reached_backs_off_until_it_can() {
+        let (member, rest) = (member(), RestLimits::default());
+        assert!(!member.missed_below_tip() && !member.missed_below_tip());
+        member.served_tip();
+        assert!(!member.missed_below_tip() && !member.missed_below_tip());
+        assert!(member.missed_below_tip());
+        member.failed("no block 7", rest);
+        member.answered();
+        assert_eq!(member.status().health, MemberHealth::BackingOff);
+        member.served_tip();
+        member.answered();
+        assert_eq!(member.status().health, MemberHealth::Healthy);
     }
 
     /// Seen: an outage that began while the log was limited never left a line, however long it lasted.
     #[tokio::test(start_paused = true)]
     async fn what_the_limit_kept_out_of_the_log_is_logged_when_it_lasts() {
         let rest = RestLimits::default();
-        let fork = |member: &Member| member.left_known_forks(1, None, "x");
-        let lack = |member: &Member| member.lacks_blocks(1, "x", rest);
         let fail = |member: &Member| {
-            let is_logged = member.lock().is_failure_logged;
             member.failed("x", rest);
-            !is_logged && member.lock().is_failure_logged
+            member.lock().is_logged
         };
-        let failures: [(&str, Failure<'_>); 3] =
-            [("fork", &fork), ("blocks", &lack), ("answer", &fail)];
-        for (name, fail) in failures {
+        let exclude = |member: &Member| {
+            member.exclude(ExcludedBlocks::UpTo(1), "x", rest.quarantine);
+            member.lock().exclusions[0].is_logged
+        };
+        for fail in [&fail as &dyn Fn(&Member) -> bool, &exclude] {
             let member = member();
             while member.may_log() {}
-            assert!(!fail(&member), "{name}: the limit holds");
+            assert!(!fail(&member), "the limit holds");
             tokio::time::advance(Duration::from_secs(61)).await;
-            assert!(fail(&member), "{name}: it lasts, and nothing was logged of it");
-            assert!(!fail(&member), "{name}: once");
+            assert!(fail(&member), "it lasts, and nothing was logged of it");
         }
     }
 }

@@ -38,7 +38,7 @@ impl TipNews {
     /// Whether news can still come. A connection that was made anew has no subscription.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        self.upstream.is_connected() && self.upstream.connection() == self.connection
+        self.upstream.is_connected() && self.upstream.connection_count() == self.connection
     }
 }
 
@@ -57,7 +57,7 @@ impl Upstreams {
                         info!(upstream, "the node tells new tips by subscription");
                     }
                     let upstream = Arc::clone(&member.upstream);
-                    let connection = upstream.connection();
+                    let connection = upstream.connection_count();
                     return Some(TipNews { upstream, news, member_index, connection });
                 }
                 Err(error) if member.may_log() => {

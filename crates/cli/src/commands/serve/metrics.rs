@@ -315,16 +315,15 @@ fn add_source(page: &mut Exposition, counts: &RemoteCounts) {
 fn add_upstream(page: &mut Exposition, name: &str, status: &UpstreamStatus) {
     let upstream = ("upstream", name);
     for (state, health) in [
-        ("well", MemberHealth::Well),
-        ("failing", MemberHealth::Failing),
-        ("resting", MemberHealth::Resting),
-        ("set_aside", MemberHealth::SetAside),
+        ("healthy", MemberHealth::Healthy),
+        ("backing_off", MemberHealth::BackingOff),
+        ("quarantined", MemberHealth::Quarantined),
     ] {
         let is_so = u64::from(status.health == health);
         page.gauge(Metric::UpstreamHealth, &[upstream, ("state", state)], is_so);
     }
     page.count(Metric::UpstreamFailures, &[upstream], status.failure_count);
-    page.count(Metric::UpstreamLies, &[upstream], status.lie_count);
+    page.count(Metric::UpstreamInvalidResponses, &[upstream], status.invalid_count);
 }
 
 fn number(count: usize) -> u64 {
