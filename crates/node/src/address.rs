@@ -1,7 +1,4 @@
 //! Where a node listens, and what of it may be shown.
-//!
-//! Knows: the four schemes, credentials, and that paths and queries carry keys.
-//! Never knows: how to connect.
 
 use std::fmt;
 use std::str::FromStr;

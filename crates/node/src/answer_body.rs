@@ -1,7 +1,4 @@
 //! The body of an answer as it comes in: no longer than it may be, and only what there is room for.
-//!
-//! Knows: that memory follows the bytes that came, whatever was announced, and how gzip is undone.
-//! Never knows: what the bytes say, or who else needs the room.
 
 use std::io::{Cursor, Read as _};
 

@@ -1,8 +1,5 @@
 //! JSON-RPC from the asking side: calls out, answers in.
 //!
-//! Knows: the envelope, single and in batches, and notifications of subscriptions.
-//! Never knows: what is asked, or over what.
-//!
 //! Results are not decoded here: they are handed on as the bytes that they are, without a copy.
 
 use std::borrow::Cow;

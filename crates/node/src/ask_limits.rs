@@ -1,7 +1,4 @@
 //! How long, how often and how much a node is asked.
-//!
-//! Knows: the limits and their defaults.
-//! Never knows: what is asked.
 
 use std::time::Duration;
 

@@ -1,7 +1,4 @@
 //! Exponential backoff: how long to pause after so many failures.
-//!
-//! Knows: that pauses double up to a longest one, and how to make them unforeseeable.
-//! Never knows: what failed.
 
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;

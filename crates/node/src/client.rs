@@ -1,7 +1,4 @@
 //! One node: asked at its pace, again where a failure may pass, in batches where it takes them.
-//!
-//! Knows: pace, tries and pauses, and what of the protocol this node does not speak.
-//! Never knows: other nodes, or what the answers are for.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -1,8 +1,4 @@
 //! What a node is asked about blocks.
-//!
-//! Knows: the methods that give headers, blocks, receipts and ommers, and what to ask instead where a
-//! node lacks one.
-//! Never knows: whether the answers are true, or who asks for them.
 
 use std::fmt::Display;
 

@@ -1,7 +1,4 @@
 //! What a node's `eth_config` tells of blobs (EIP-7910).
-//!
-//! Knows: the members of that answer which matter here.
-//! Never knows: who was asked, or what the prices are for.
 
 use alloy_eips::eip7840::BlobParams;
 use serde::Deserialize;

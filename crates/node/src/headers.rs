@@ -1,9 +1,5 @@
 //! The headers of blocks that a node gave: rebuilt from JSON or, where that gives another hash, raw.
 //!
-//! Knows: that the hash which is claimed decides, and what tells a node on a later fork from one that
-//! lies about a header.
-//! Never knows: bodies, receipts, or where a header stands in a chain.
-//!
 //! A header of a later fork has fields that this build cannot encode from JSON. `debug_getRawHeader`
 //! gives it as it is. Where a node does not offer that, its block is refused; the keys that this
 //! build does not know are why it does not count as invalid.

@@ -1,7 +1,4 @@
 //! Questions over HTTP and HTTPS.
-//!
-//! Knows: one pool of kept connections, limits of size and time, compressed answers.
-//! Never knows: what is asked.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

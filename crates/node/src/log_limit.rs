@@ -1,7 +1,4 @@
 //! A limit for log lines that somebody else can cause.
-//!
-//! Knows: a token bucket: a few lines at once, then one a minute.
-//! Never knows: what the lines say.
 
 use std::time::Duration;
 

@@ -1,8 +1,4 @@
 //! Which methods a node offers of those that following and backfilling ask for.
-//!
-//! Knows: a question for each method that costs a node nothing: about blocks and transactions that
-//! nobody has.
-//! Never knows: what becomes of a node that lacks one.
 
 use alloy_primitives::B256;
 

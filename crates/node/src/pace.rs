@@ -1,7 +1,4 @@
 //! How many questions a node is asked at a time: more while it keeps up, half when it does not.
-//!
-//! Knows: additive increase and multiplicative decrease, and a time before which nothing is asked.
-//! Never knows: what is asked, or why it failed.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

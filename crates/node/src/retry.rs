@@ -1,7 +1,4 @@
 //! Asking a node again: how often, and after which pauses.
-//!
-//! Knows: which failures may pass, the limits, and that pauses grow and cannot be foreseen.
-//! Never knows: what is asked, or how.
 
 use tokio::time::sleep;
 use tracing::debug;

@@ -1,7 +1,4 @@
 //! Why a block of an upstream was not taken.
-//!
-//! Knows: who told it, and what was wrong.
-//! Never knows: what becomes of the node.
 
 use chain::Mismatch;
 use thiserror::Error;

@@ -1,7 +1,4 @@
 //! TLS as all upstreams have it.
-//!
-//! Knows: that this machine says whom it trusts, so that a node behind one's own authority works.
-//! Never knows: what is sent.
 
 use std::sync::Arc;
 

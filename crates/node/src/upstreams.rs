@@ -1,9 +1,4 @@
 //! Several nodes in order of preference: who is asked, who rests, who is not believed any more.
-//!
-//! Knows: that the first that is well is asked, that one that fails rests for a while and one that lied
-//! for long, and that every one of them must follow our chain.
-//! Never knows: how a lie is found out; whoever proves a block tells. Who decides what is canonical is
-//! told by `claims`.
 
 mod claims;
 mod error;

@@ -1,7 +1,4 @@
 //! Which block is asked for: by its number, or by its hash.
-//!
-//! Knows: both.
-//! Never knows: whether a node has it.
 
 use alloy_primitives::B256;
 

@@ -272,6 +272,7 @@ mod tests {
         let socket = WebSocket::new(url, limits);
         let accepting = async {
             let (stream, _) = listener.accept().await.unwrap();
+            stream.set_nodelay(true).unwrap();
             accept_async(stream).await.unwrap()
         };
         let (node, link) = tokio::join!(accepting, socket.connected());

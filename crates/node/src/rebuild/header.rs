@@ -1,8 +1,4 @@
 //! A header as JSON has it.
-//!
-//! Knows: the fields of every fork up to those of this build.
-//! Never knows: fields of later forks: without them a header's hash is another, and whoever compares
-//! it takes the header raw.
 
 use alloy_consensus::Header;
 use alloy_primitives::{Address, B64, B256, Bloom, Bytes, U256};

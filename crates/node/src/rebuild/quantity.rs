@@ -1,7 +1,4 @@
 //! Numbers as JSON-RPC writes them: hexadecimal text.
-//!
-//! Knows: that nodes differ in leading zeros, which mean nothing here.
-//! Never knows: what a number counts.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,7 +1,4 @@
 //! A receipt as JSON has it.
-//!
-//! Knows: the outcome before and after Byzantium, and logs.
-//! Never knows: whether a receipt belongs to a transaction.
 
 use alloy_consensus::{Eip658Value, Receipt as Fields, TxType};
 use alloy_primitives::{Address, B256, Bytes, Log};

@@ -1,7 +1,4 @@
 //! A transaction as JSON has it, encoded again as EIP-2718.
-//!
-//! Knows: the fields of the five types, and how a signature is written.
-//! Never knows: whether its sender is the one that follows from the encoding, as its hash does.
 
 use alloy_consensus::transaction::RlpEcdsaEncodableTx;
 use alloy_consensus::{TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy};

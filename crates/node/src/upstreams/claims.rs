@@ -1,8 +1,4 @@
 //! Which block is the tip, and what is final: by the word of one node, or of as many as must agree.
-//!
-//! Knows: whose word counts for what. Any node may stand in for the preferred one where the tip is
-//! asked for; what is final only the preferred one says, until it has been gone for long.
-//! Never knows: what becomes of a tip, or whether a block is true.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

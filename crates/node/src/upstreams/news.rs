@@ -1,7 +1,4 @@
 //! News of new tips over a subscription.
-//!
-//! Knows: which node was subscribed to, on which connection.
-//! Never knows: what the tip is; that is asked of those that decide it.
 
 use std::sync::Arc;
 
