@@ -7,8 +7,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use archive::Archive;
 use chain::BlockRange;
-use ingest::archive::Archive;
 use store::View;
 use store::disk::Disk;
 use store::layout::{join_ranges, overlap, subtract};

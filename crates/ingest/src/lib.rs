@@ -6,7 +6,7 @@
 //! Never knows: how blocks are laid out in files, or served.
 //!
 //! ```
-//! use ingest::archive::{Archive, ArchiveWriter, Format};
+//! use archive::{Archive, ArchiveWriter, Format};
 //! use ingest::pool::threads_default;
 //! use ingest::sample::{self, NETWORK_NAME, SampleSettings};
 //!
@@ -21,15 +21,12 @@
 //! assert_eq!(archive.range().count(), 40);
 //! ```
 
-#[warn(clippy::arithmetic_side_effects, reason = "lengths and offsets come from outside")]
-pub mod archive;
 pub mod backfill;
 mod backoff;
 pub mod check;
 pub mod epochs;
 pub mod export;
 pub mod fetch;
-pub mod file_kind;
 pub mod folder_chain;
 pub mod follow;
 pub mod import;
@@ -40,5 +37,4 @@ pub mod repair;
 pub mod sample;
 mod stop;
 pub mod survey;
-pub mod unfinished;
 pub mod upstream;

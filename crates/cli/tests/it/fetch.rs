@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::LazyLock;
 
-use ingest::archive::hash_file;
+use archive::hash_file;
 use tempfile::TempDir;
 
 use crate::harness::data::{files, names, write_part};

@@ -3,9 +3,9 @@
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
+use archive::Archive;
 use chain::trust::Anchors;
 use chain::{BlockNumber, ChainSpec, Start, Verifier};
-use ingest::archive::Archive;
 use rpc::http::HttpSettings;
 use rpc::{CatchingUp, Health, Service, ServiceSettings};
 use serde_json::{Value, json};

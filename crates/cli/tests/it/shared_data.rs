@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use ingest::archive::{Archive, ArchiveName};
+use archive::{Archive, ArchiveName};
 use ingest::survey::find_archives;
 use serde_json::{Value, json};
 

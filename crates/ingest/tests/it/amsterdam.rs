@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use alloy_primitives::{B256, Bytes};
+use archive::Archive;
 use chain::trust::{Anchor, Anchors};
 use chain::{Candidate, ChainSpec, Start, Verifier, decode_receipts};
-use ingest::archive::Archive;
 
 use crate::harness::made::proven_blocks;
 use crate::harness::shared_data::shared_data;

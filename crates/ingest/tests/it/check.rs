@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use alloy_primitives::U256;
+use archive::{Archive, Format};
 use chain::accumulator::EpochRoots;
 use chain::trust::{Anchor, AnchoredBy, Anchors, TrustStatus};
 use chain::{BlockNumber, BlockRange, ChainSpec};
-use ingest::archive::{Archive, Format};
 use ingest::check::{CheckedFolder, check_all, find_facts};
 use ingest::export::{ExportFormat, Exporter, held_by, plan};
 use ingest::import::ImportSettings;

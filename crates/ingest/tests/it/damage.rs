@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
+use archive::{Archive, ArchiveError, ArchiveFault, Format};
 use chain::Candidate;
-use ingest::archive::{Archive, ArchiveError, ArchiveFault, Format};
 use ingest::pool::map_in_order;
 use ingest::prove::ProofReport;
 use ingest::sample::{Payload, SampleSettings};

@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use archive::hash_file;
 use chain::BlockRange;
 use chain::trust::Anchors;
-use ingest::archive::hash_file;
 use ingest::fetch::{
     DownloadError, DownloadFolder, Downloader, FetchEvent, FetchFailure, FetchLimits, FetchWatch,
     FileTaker, MirrorFile, Mirrors, TakeVerdict, fetch_files,

@@ -12,7 +12,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
-use ingest::archive::{Archive, Format};
+use archive::{Archive, Format};
 use ingest::prove::check_name;
 use ingest::sample::{Payload, SampleSettings};
 use segment::FOOTER_BYTES;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use alloy_rlp::{BufMut, Encodable, Header};
+use archive::Archive;
 use chain::trust::Anchors;
 use chain::{Block, BlockNumber, BlockRange, ChainSpec, Start, Verified, Verifier};
-use ingest::archive::Archive;
 use ingest::sample::{Payload, SampleSettings};
 use segment::{
     Census, Corrupt, Encoder, FOOTER_BYTES, Footer, Inflater, RowParts, RowsRoom, Segment,

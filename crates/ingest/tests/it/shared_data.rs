@@ -6,13 +6,13 @@ use std::path::Path;
 
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Encodable;
+use archive::{Archive, ArchiveName, encode_slim};
 use chain::accumulator::EpochRoots;
 use chain::trust::{Anchors, TrustStatus};
 use chain::{
     Body, Candidate, ChainSpec, Start, StepFields, Verifier, check_step, decode_header,
     decode_receipts,
 };
-use ingest::archive::{Archive, ArchiveName, encode_slim};
 use ingest::prove::NoProgress;
 use ingest::survey::{Finding, Job, find_archives, survey};
 use serde_json::Value;

@@ -1,7 +1,4 @@
-//! How entries make an era1 or an ere file, and that the index says the same.
-//!
-//! Knows: both block indexes, the order of entries, offsets.
-//! Never knows: what the entries hold.
+//! Structure of an era1 or ere file: the order of its entries, and the block index.
 //!
 //! The entries are walked from the first byte and listed by kind; the index must then name
 //! exactly those places. So neither a damaged index nor an entry that nothing points to can go

@@ -7,7 +7,7 @@ use std::path::Path;
 use alloy_primitives::B256;
 use sha2::{Digest, Sha256};
 
-use crate::archive::e2store::{Tag, write_entry};
+use crate::e2store::{Tag, write_entry};
 use crate::unfinished::Unfinished;
 
 /// A file without its final name; it is removed unless it is kept.

@@ -1,7 +1,4 @@
 //! e2store, the container of all archives: a row of typed, length-prefixed entries.
-//!
-//! Knows: the eight-byte entry head, the tags, the snappy framing of compressed entries.
-//! Never knows: which entries make an archive.
 
 use std::io::{self, Read, Write};
 

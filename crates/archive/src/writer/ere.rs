@@ -9,8 +9,8 @@ use chain::{Candidate, accumulator};
 
 use super::sink::{Sink, Spool};
 use super::{BlockMeta, WriteError, at};
-use crate::archive::e2store::{Tag, deflate};
-use crate::archive::slim::encode_slim;
+use crate::e2store::{Tag, deflate};
+use crate::slim::encode_slim;
 
 #[derive(Debug)]
 pub(super) struct EreFile {

@@ -1,10 +1,6 @@
 //! Writing archives: candidates in order become files of at most 8192 blocks.
 //!
-//! Knows: where one file ends and the next begins, names, checksum lists.
-//! Never knows: where the blocks come from. It writes what it is given; proving is
-//! [`crate::prove`]'s.
-//!
-//! A file appears under its name only when it is whole and on disk.
+//! The writer does not verify blocks. A file appears under its name only when it is whole and on disk.
 
 mod era1;
 mod ere;
@@ -38,7 +34,7 @@ pub struct EraCuts {
 
 impl EraCuts {
     /// The blocks of a file, if they are a part of an era of which there is more.
-    pub(crate) fn part(self, range: BlockRange) -> Option<BlockRange> {
+    pub fn part(self, range: BlockRange) -> Option<BlockRange> {
         let is_inside = |number: u64| !number.is_multiple_of(ARCHIVE_BLOCKS_MAX);
         let is_part = (self.is_begin_cut && is_inside(range.first()))
             || (self.is_end_cut && is_inside(range.end()));

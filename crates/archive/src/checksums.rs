@@ -1,9 +1,8 @@
-//! Checksum lists beside archives, in both styles that are published.
+//! Checksum lists beside archives, in both styles that are published: `checksums_sha256.txt`
+//! (`hex  name` lines) and `checksums.txt` (one `0x` hash a line, no name: line k belongs to era k).
 //!
-//! Knows: `checksums_sha256.txt` (`hex  name` lines) and `checksums.txt` (one `0x` hash a line, no
-//! name: line k belongs to era k).
-//! Never knows: archive content. A list comes from the same place as the files, so it finds
-//! damage, not lies; every block is proven whatever it says.
+//! A list comes from the same place as the files, so it detects damage, not forgery. Every block is
+//! verified whatever it says.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -90,7 +89,7 @@ impl ChecksumList {
     }
 
     /// The names that a named list speaks of.
-    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, B256)> {
+    pub fn names(&self) -> impl Iterator<Item = (&str, B256)> {
         let named = match &self.lines {
             Lines::Named(named) => named.as_slice(),
             Lines::Numbered(_) => &[],

@@ -1,7 +1,4 @@
-//! What a file is, by how it begins, for whoever named the wrong one.
-//!
-//! Knows: the first bytes of what people mistake for archives and for a genesis.json.
-//! Never knows: what a file should be.
+//! The kind of a file by its first bytes, for error messages about files that are not archives.
 
 use std::fmt;
 use std::fs;
@@ -27,7 +24,7 @@ impl FileBegin {
     }
 
     /// Reads no more than the first bytes.
-    pub(crate) fn read(path: &Path) -> io::Result<Self> {
+    pub fn read(path: &Path) -> io::Result<Self> {
         let mut begin = Vec::with_capacity(BEGIN_BYTES);
         let bytes_max = u64::try_from(BEGIN_BYTES).unwrap_or(u64::MAX);
         fs::File::open(path)?.take(bytes_max).read_to_end(&mut begin)?;
@@ -35,12 +32,12 @@ impl FileBegin {
     }
 
     /// Whether the rest may be an archive.
-    pub(crate) fn is_e2store(&self) -> bool {
+    pub fn is_e2store(&self) -> bool {
         self.0 == E2STORE_BEGIN
     }
 
     /// Whether somebody has packed it: with gzip, zstd, xz, bzip2 or zip.
-    pub(crate) fn is_compressed(&self) -> bool {
+    pub fn is_compressed(&self) -> bool {
         let magics: [&[u8]; 5] = [
             &[0x1f, 0x8b],
             &[0x28, 0xb5, 0x2f, 0xfd],

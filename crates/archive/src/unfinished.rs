@@ -1,8 +1,7 @@
-//! Files that are not whole yet: named as such, locked by whoever writes them, and removed if nobody does.
+//! Incomplete files: a name of their own, a lock while they are written, removal of those without a
+//! writer.
 //!
-//! Knows: their names, that a lock tells a file under way from one that a kill has left, and which ones
-//! this process has under way.
-//! Never knows: what is written.
+//! The lock separates a file in progress from one that a killed process left behind.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -27,14 +26,14 @@ fn own() -> MutexGuard<'static, BTreeSet<PathBuf>> {
 
 /// A file without its final name; it is removed unless it is kept.
 #[derive(Debug)]
-pub(crate) struct Unfinished {
+pub struct Unfinished {
     path: PathBuf,
     is_kept: bool,
 }
 
 impl Unfinished {
     /// A new file in this folder, open for reading and writing.
-    pub(crate) fn create(folder: &Path) -> io::Result<(Self, File)> {
+    pub fn create(folder: &Path) -> io::Result<(Self, File)> {
         let mut own = own();
         loop {
             let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
@@ -56,7 +55,7 @@ impl Unfinished {
     }
 
     /// Gives the file its name.
-    pub(crate) fn keep_as(&mut self, path: &Path) -> io::Result<()> {
+    pub fn keep_as(&mut self, path: &Path) -> io::Result<()> {
         let mut own = own();
         fs::rename(&self.path, path)?;
         own.remove(&self.path);

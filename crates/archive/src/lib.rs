@@ -1,19 +1,22 @@
 //! Archive files: era1 and ere in, candidates out; candidates in, era1 and ere out.
 //!
 //! Knows: the layouts of both formats, their file names and checksum lists.
-//! Never knows: whether a block is true. [`crate::prove`] finds that out; until then everything
-//! read here is a claim.
+//! Never knows: whether a block is valid. Everything that is read here is unverified.
 //!
 //! [`Archive::open`] walks every entry's head once, so a file that is cut short, or whose index
 //! does not match its content, is refused before a block is read. Blocks can then be read in any
 //! order, from many threads.
 
+#![warn(clippy::arithmetic_side_effects, reason = "lengths and offsets come from outside")]
+
 mod checksums;
 mod e2store;
 mod error;
+pub mod file_kind;
 mod layout;
 mod name;
 mod slim;
+pub mod unfinished;
 mod writer;
 
 use std::path::Path;
@@ -166,17 +169,12 @@ impl<S: ReadAt> Archive<S> {
     }
 
     /// Where the first header lies.
-    pub(crate) fn first_header_offset(&self) -> u64 {
+    pub fn first_header_offset(&self) -> u64 {
         self.layout.headers.first().map_or(0, |entry| entry.offset)
     }
 
     /// An error at the entry of `number` that holds `part`.
-    pub(crate) fn refuse_part(
-        &self,
-        number: u64,
-        part: BlockPart,
-        fault: ArchiveFault,
-    ) -> ArchiveError {
+    pub fn refuse_part(&self, number: u64, part: BlockPart, fault: ArchiveFault) -> ArchiveError {
         let list = match part {
             BlockPart::Header => Some(&self.layout.headers),
             BlockPart::Body => Some(&self.layout.bodies),
@@ -187,19 +185,19 @@ impl<S: ReadAt> Archive<S> {
     }
 
     /// An error at the total difficulty of `number`.
-    pub(crate) fn refuse_total_difficulty(&self, number: u64, fault: ArchiveFault) -> ArchiveError {
+    pub fn refuse_total_difficulty(&self, number: u64, fault: ArchiveFault) -> ArchiveError {
         let list = self.layout.total_difficulties.as_ref();
         let entry = list.and_then(|list| self.layout.entry(list, number));
         self.refuse(number, entry.map_or(0, |entry| entry.offset), fault)
     }
 
     /// An error at the accumulator, or at the index, before which it should be.
-    pub(crate) fn refuse_accumulator(&self, fault: ArchiveFault) -> ArchiveError {
+    pub fn refuse_accumulator(&self, fault: ArchiveFault) -> ArchiveError {
         self.refuse_at(self.layout.accumulator.unwrap_or(self.layout.index).offset, None, fault)
     }
 
     /// An error of the file as a whole.
-    pub(crate) fn refuse_whole(&self, fault: ArchiveFault) -> ArchiveError {
+    pub fn refuse_whole(&self, fault: ArchiveFault) -> ArchiveError {
         self.refuse_at(0, None, fault)
     }
 

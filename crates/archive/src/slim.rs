@@ -1,7 +1,6 @@
 //! Slim receipts, the receipt form of ere archives: no bloom, and the type as a field.
 //!
-//! Knows: `[[type, outcome, cumulative gas, logs], ...]`.
-//! Never knows: which block the receipts belong to.
+//! `[[type, outcome, cumulative gas, logs], ...]`
 
 use alloy_consensus::{Eip658Value, Receipt as Fields, TxType};
 use alloy_primitives::Log;

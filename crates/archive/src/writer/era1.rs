@@ -8,7 +8,7 @@ use chain::{Candidate, accumulator, encode_receipts};
 
 use super::sink::Sink;
 use super::{BlockMeta, WriteError, at};
-use crate::archive::e2store::{Tag, deflate};
+use crate::e2store::{Tag, deflate};
 
 #[derive(Debug)]
 pub(super) struct Era1File {

@@ -1,7 +1,5 @@
-//! Archive file names: what a name promises about the content.
-//!
-//! Knows: `<network>-<era>-<hash>[-<profile>]*[-part-<first>-<last>].<ending>`, for both formats.
-//! Never knows: whether the promise is kept; [`ArchiveName::check`] is told what was found.
+//! Archive file names: `<network>-<era>-<hash>[-<profile>]*[-part-<first>-<last>].<ending>`, for both
+//! formats.
 
 use std::fmt;
 use std::path::Path;
