@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use chain::ChainSpec;
-use ingest::sample::{NETWORK_NAME, Payload, SampleSettings, genesis};
 use rpc::{Service, ServiceSettings};
+use sample::{NETWORK_NAME, Payload, SampleSettings, genesis};
 use store::disk::Disk as _;
 use store::disk::faulty::FaultyDisk;
 use store::read::Inline;

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use archive::{ArchiveName, ArchiveWriter, Format, WriteError};
 use chain::ChainSpec;
-use ingest::pool::threads_default;
-use ingest::sample::{self, NETWORK_NAME, Payload, SampleSettings};
+use pool::threads_default;
+use sample::{self, NETWORK_NAME, Payload, SampleSettings};
 
 /// Real mainnet blocks, rollup batches included.
 pub const RELINKED: &str = "relinked-02560";

@@ -6,6 +6,22 @@
 //! [`Archive::open`] walks every entry's head once, so a file that is cut short, or whose index
 //! does not match its content, is refused before a block is read. Blocks can then be read in any
 //! order, from many threads.
+//!
+//! ```
+//! use archive::{Archive, ArchiveWriter, Format};
+//! use pool::threads_default;
+//! use sample::{NETWORK_NAME, SampleSettings};
+//!
+//! let settings =
+//!     SampleSettings { block_count: 40, txs_per_block: 2, ..SampleSettings::default() };
+//! let folder = tempfile::tempdir().unwrap();
+//! let mut writer = ArchiveWriter::create(folder.path(), NETWORK_NAME, Format::Ere).unwrap();
+//! sample::generate(&settings, threads_default(), |block| writer.push(&block)).unwrap();
+//! let written = writer.finish().unwrap();
+//!
+//! let archive = Archive::open(&written[0].path).unwrap();
+//! assert_eq!(archive.range().count(), 40);
+//! ```
 
 #![warn(clippy::arithmetic_side_effects, reason = "lengths and offsets come from outside")]
 

@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 use alloy_primitives::{B256, U256};
 use archive::{ARCHIVE_BLOCKS_MAX, ArchiveName, ArchiveWriter, EraCuts, Format, WriteError};
 use chain::{BlockNumber, BlockRange, Candidate, accumulator, decode_header};
+use pool::map_in_order;
 use store::layout::{HeldRange, cut};
 use store::read::block_on;
 use store::{Reader, RowParts, Store, StoreError, View};
 
-use crate::pool::map_in_order;
 use crate::prove::{BlockDone, Progress};
 
 use ndjson::LinesFile;

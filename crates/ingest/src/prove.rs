@@ -17,8 +17,7 @@ use chain::{
     Block, BlockRange, Candidate, ChainSpec, Mismatch, Start, StepFields, Verified, Verifier,
     decode_header, hash_header,
 };
-
-use crate::pool::map_in_order;
+use pool::map_in_order;
 
 pub(crate) use whole::{Facts, WholeFile};
 

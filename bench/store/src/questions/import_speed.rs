@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use archive::{Archive, ArchiveError};
 use chain::trust::Anchors;
-use ingest::pool::{map_in_order, threads_default};
 use ingest::prove::{NO_POINTS, NoProgress, Prover};
+use pool::{map_in_order, threads_default};
 
 use crate::archives::ArchiveFile;
 use crate::clock::{median, process_cpu};

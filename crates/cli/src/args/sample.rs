@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use archive::Format;
 use clap::ValueEnum;
-use ingest::sample::Payload;
+use sample::Payload;
 
 use crate::amounts::{parse_number, parse_some};
 

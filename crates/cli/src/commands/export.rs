@@ -5,7 +5,7 @@ use archive::shown;
 use archive::unfinished::remove_own;
 use chain::{BlockNumber, BlockRange};
 use ingest::export::{ExportError, ExportReport, ExportedFile, Exporter, held_by, plan};
-use ingest::pool::threads_default;
+use pool::threads_default;
 use store::manifest::Network;
 
 use crate::Failure;

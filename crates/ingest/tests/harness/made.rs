@@ -9,7 +9,7 @@ use archive::{Archive, ArchiveError, ArchiveWriter, Format, ReadAt};
 use chain::trust::Anchors;
 use chain::{Block, Candidate, ChainSpec, Verified, decode_header, hash_header};
 use ingest::prove::{NO_POINTS, NoProgress, ProofReport, Prover};
-use ingest::sample::{NETWORK_NAME, SampleSettings, generate, genesis};
+use sample::{NETWORK_NAME, SampleSettings, generate, genesis};
 
 pub(crate) fn threads(count: usize) -> NonZeroUsize {
     NonZeroUsize::new(count).unwrap()

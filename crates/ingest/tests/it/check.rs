@@ -11,7 +11,7 @@ use ingest::check::{CheckedFolder, check_all, find_facts};
 use ingest::export::{ExportFormat, Exporter, held_by, plan};
 use ingest::import::ImportSettings;
 use ingest::prove::NoProgress;
-use ingest::sample::{NETWORK_NAME, Payload, SampleSettings};
+use sample::{NETWORK_NAME, Payload, SampleSettings};
 use store::check::CheckCounts;
 use store::read::block_on;
 use store::{AdoptedSegments, CommitFacts, Reader, StoreError, Writer};

@@ -14,7 +14,7 @@ use std::sync::{Arc, Once};
 
 use archive::{Archive, Format};
 use ingest::prove::check_name;
-use ingest::sample::{Payload, SampleSettings};
+use sample::{Payload, SampleSettings};
 use segment::FOOTER_BYTES;
 use store::disk::Folder;
 use store::read::Inline;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use archive::{Archive, Format};
 use chain::{BlockNumber, BlockRange, ChainSpec};
 use ingest::import::{ImportError, Outcome};
-use ingest::sample::{Payload, SampleSettings};
+use sample::{Payload, SampleSettings};
 use store::read::block_on;
 use store::{Reader, RowParts};
 

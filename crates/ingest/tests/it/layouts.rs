@@ -4,7 +4,7 @@
 
 use archive::{Archive, ArchiveError, ArchiveFault, Format};
 use chain::Candidate;
-use ingest::sample::{Payload, SampleSettings};
+use sample::{Payload, SampleSettings};
 
 use crate::harness::made::{blocks, prove, read_all, write};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use archive::{Archive, ArchiveName, ArchiveWriter, ChecksumList, Format, WriteError};
 use chain::Candidate;
 use ingest::prove::check_name;
-use ingest::sample::{NETWORK_NAME, Payload, SampleSettings};
+use sample::{NETWORK_NAME, Payload, SampleSettings};
 
 use crate::harness::made::{blocks, prove, read_all, write};
 

@@ -6,7 +6,7 @@ use alloy_rlp::{BufMut, Encodable, Header};
 use archive::Archive;
 use chain::trust::Anchors;
 use chain::{Block, BlockNumber, BlockRange, ChainSpec, Start, Verified, Verifier};
-use ingest::sample::{Payload, SampleSettings};
+use sample::{Payload, SampleSettings};
 use segment::{
     Census, Corrupt, Encoder, FOOTER_BYTES, Footer, Inflater, RowParts, RowsRoom, Segment,
     SegmentWriter, Tables, TxIndex, TxOrdinal, WriteFault, count_block, groups, is_counted,

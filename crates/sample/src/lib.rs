@@ -28,8 +28,7 @@ use std::ops::ControlFlow;
 
 use alloy_consensus::Header;
 use chain::Candidate;
-
-use crate::pool::map_in_order;
+use pool::map_in_order;
 
 mod accounts;
 mod call;

@@ -13,7 +13,7 @@ use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_primitives::{Address, B256, U256, address, b256};
 use chain::trust::Anchors;
 use chain::{Block, Candidate, ChainSpec, Fork, Start, Verifier};
-use ingest::sample::{CHAIN_ID, NETWORK_NAME, Payload, SampleSettings, generate, genesis};
+use sample::{CHAIN_ID, NETWORK_NAME, Payload, SampleSettings, generate, genesis};
 
 fn make(settings: &SampleSettings, threads: usize) -> Vec<Candidate> {
     let mut blocks = Vec::new();
