@@ -85,10 +85,10 @@ mod tests {
     use std::sync::Arc;
 
     use store::disk::EmptyDisk;
-    use store::disk::faulty::FaultyDisk;
     use store::manifest::{Edit, Manifest, Network};
     use store::read::Inline;
     use store::{Limits, LocalFiles, PublishedHistory, Store};
+    use testing::disk::faulty::FaultyDisk;
 
     use super::*;
 

@@ -13,10 +13,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("quipu-sample", &["quipu-pool", "quipu-chain"]),
     ("quipu-archive", &["quipu-sample", "quipu-pool", "quipu-chain"]),
     ("quipu-segment", &["quipu-chain"]),
-    ("quipu-store", &["quipu-segment", "quipu-chain"]),
+    ("quipu-store", &["quipu-testing", "quipu-segment", "quipu-chain"]),
+    ("quipu-testing", &["quipu-store", "quipu-chain"]),
     (
         "quipu-ingest",
         &[
+            "quipu-testing",
             "quipu-store",
             "quipu-archive",
             "quipu-sample",
@@ -25,8 +27,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "quipu-chain",
         ],
     ),
-    ("quipu-replica", &["quipu-store", "quipu-segment", "quipu-chain"]),
-    ("quipu-rpc", &["quipu-store", "quipu-segment", "quipu-chain"]),
+    ("quipu-replica", &["quipu-testing", "quipu-store", "quipu-segment", "quipu-chain"]),
+    ("quipu-rpc", &["quipu-testing", "quipu-store", "quipu-segment", "quipu-chain"]),
     (
         "quipu-cli",
         &[
@@ -34,6 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "quipu-ingest",
             "quipu-replica",
             "quipu-proof",
+            "quipu-testing",
             "quipu-store",
             "quipu-archive",
             "quipu-sample",

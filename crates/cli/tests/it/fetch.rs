@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 
 use archive::hash_file;
 use tempfile::TempDir;
+use testing::mirror::{Manner, Mirror, Wish};
 
 use crate::harness::data::{files, names, write_part};
-use crate::harness::mirror::{Manner, Mirror, Wish};
 use crate::harness::run::{Ran, command, quipu, ran, text};
 use crate::harness::served::signal;
 use crate::harness::stores::own_folder;

@@ -11,9 +11,9 @@ use rpc::{CatchingUp, Health, Service, ServiceSettings};
 use serde_json::{Value, json};
 use store::LocalFiles;
 use store::disk::Disk as _;
-use store::disk::faulty::FaultyDisk;
 use store::read::{Inline, block_on};
 use store::stat::{PartBytesCache, Stat};
+use testing::disk::faulty::FaultyDisk;
 
 use crate::harness::data::files;
 use crate::harness::hosted::{Hosted, respond};

@@ -16,10 +16,9 @@ use ingest::fetch::{
 };
 use store::layout::overlap;
 use tempfile::TempDir;
+use testing::mirror::{Manner, Mirror, Wish};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
-
-use crate::harness::mirror::{Manner, Mirror, Wish};
 
 const FIRST: &str = "x-00000-00000000.ere";
 const SECOND: &str = "x-00001-11111111.ere";

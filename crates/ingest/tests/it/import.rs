@@ -8,11 +8,11 @@ use ingest::import::{ImportError, Outcome};
 use sample::{Payload, SampleSettings};
 use store::read::block_on;
 use store::{Reader, RowParts};
+use testing::shared_data::shared_data;
 
 use crate::check::check;
 use crate::harness::folder::{DataFolder, settings};
 use crate::harness::made::{blocks, proven_blocks, spec, threads, write};
-use crate::harness::shared_data::shared_data;
 
 /// 300 blocks: more than one segment, and more than one group in each.
 fn chain() -> SampleSettings {

@@ -11,9 +11,9 @@ use segment::{
     Census, Corrupt, Encoder, FOOTER_BYTES, Footer, Inflater, RowParts, RowsRoom, Segment,
     SegmentWriter, Tables, TxIndex, TxOrdinal, WriteFault, count_block, groups, is_counted,
 };
+use testing::shared_data::shared_data;
 
 use crate::harness::made::{blocks, proven_blocks, spec};
-use crate::harness::shared_data::shared_data;
 
 /// A sample chain's blocks, proven.
 fn verified(settings: &SampleSettings) -> Vec<Verified<Block>> {

@@ -16,9 +16,9 @@ use chain::{
 use ingest::prove::NoProgress;
 use ingest::survey::{Finding, Job, find_archives, survey};
 use serde_json::Value;
+use testing::shared_data::shared_data;
 
 use crate::harness::made::{proven_blocks, threads};
-use crate::harness::shared_data::shared_data;
 
 fn survey_folder(folder: &Path, roots: Option<&EpochRoots>) -> Vec<Finding> {
     let jobs = find_archives(&[folder.to_owned()]).unwrap().into_iter().map(|path| {

@@ -1,7 +1,4 @@
 //! A file of the faulty disk, held open for writing.
-//!
-//! Knows: which failed write-backs it has seen, and no power cut.
-//! Never knows: what a file holds.
 
 use std::io;
 

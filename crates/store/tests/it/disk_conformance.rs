@@ -1,7 +1,7 @@
-//! What every disk does, held against each of them, and what only the faulty one does.
+//! What every disk must do, checked on each of them, and what only the faulty one does.
 
-use super::faulty::{Crash, DiskFailure, FaultyDisk};
-use super::*;
+use store::disk::{CachedRead, DataFile, Disk, DiskError, Folder, NAME_BYTES_MAX};
+use testing::disk::faulty::{Crash, DiskFailure, FaultyDisk};
 
 /// Runs a check against an empty folder of each kind.
 fn check(act: impl Fn(&dyn Disk)) {

@@ -1,7 +1,4 @@
-//! A file of the faulty disk, held open.
-//!
-//! Knows: that an open file outlives its name, and no power cut.
-//! Never knows: what a file holds.
+//! A file of the faulty disk, held open: it outlives its name, and no power cut.
 
 use std::io;
 use std::ops::Range;
@@ -9,7 +6,6 @@ use std::ops::Range;
 use rustix::io::Errno;
 
 use super::{FaultyDisk, file_place, length};
-use crate::disk::file::shrunk;
 use crate::disk::{CachedRead, DataFile, DiskError, FileVersion, Operation, range_bytes};
 
 /// One opening of a file.
@@ -63,7 +59,8 @@ impl FaultyFile {
         let content = state.files.get(&self.id).map_or(&[][..], |file| &file.content);
         let found = length(content.len());
         if found < range.end {
-            return Err(shrunk(&self.place, self.file_bytes, found));
+            let place = self.place.clone();
+            return Err(DiskError::Shrunk { place, file_bytes: self.file_bytes, found });
         }
         let start = usize::try_from(range.start).unwrap_or(usize::MAX);
         buffer.extend(content.iter().skip(start).take(count));

@@ -1,7 +1,4 @@
-//! A mirror over real sockets: it serves a folder as a web server does, or fails as it is told.
-//!
-//! Knows: enough HTTP to read a request and to answer it, well or badly.
-//! Never knows: what the files are.
+//! A mirror over real sockets: it serves a folder as a web server does, or fails as the test demands.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -13,18 +10,18 @@ use std::time::Duration;
 
 /// What a mirror was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub struct Wish {
     /// The path, without the first slash.
-    pub(crate) path: String,
+    pub path: String,
     /// The first byte of the range, if one was asked for.
-    pub(crate) from: Option<usize>,
+    pub from: Option<usize>,
     /// How often this path was asked for before.
-    pub(crate) nth: usize,
+    pub nth: usize,
 }
 
 /// How a mirror answers.
 #[derive(Clone, Debug)]
-pub(crate) enum Manner {
+pub enum Manner {
     /// As it should, with ranges.
     Well,
     /// With this status and these headers.
@@ -52,14 +49,16 @@ pub(crate) enum Manner {
 }
 
 /// A mirror; its threads end with the test.
-pub(crate) struct Mirror {
-    pub(crate) url: String,
+#[derive(Debug)]
+pub struct Mirror {
+    /// Where it is.
+    pub url: String,
     wishes: Arc<Mutex<Vec<Wish>>>,
     gate: Arc<Gate>,
 }
 
 /// What those wait for that are held.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Gate {
     is_open: Mutex<bool>,
     changed: Condvar,
@@ -67,10 +66,7 @@ struct Gate {
 
 impl Mirror {
     /// Serves a folder; `manner` says how each wish is answered.
-    pub(crate) fn of(
-        folder: &Path,
-        manner: impl Fn(&Wish) -> Manner + Send + Sync + 'static,
-    ) -> Self {
+    pub fn of(folder: &Path, manner: impl Fn(&Wish) -> Manner + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let wishes = Arc::<Mutex<Vec<Wish>>>::default();
@@ -92,22 +88,22 @@ impl Mirror {
     }
 
     /// One that answers as it should.
-    pub(crate) fn good(folder: &Path) -> Self {
+    pub fn good(folder: &Path) -> Self {
         Self::of(folder, |_| Manner::Well)
     }
 
     /// What it was asked for, in order.
-    pub(crate) fn wishes(&self) -> Vec<Wish> {
+    pub fn wishes(&self) -> Vec<Wish> {
         self.wishes.lock().unwrap().clone()
     }
 
     /// How often it was asked for files with this ending.
-    pub(crate) fn count(&self, ending: &str) -> usize {
+    pub fn count(&self, ending: &str) -> usize {
         self.wishes().iter().filter(|wish| wish.path.ends_with(ending)).count()
     }
 
     /// Those who are held go on.
-    pub(crate) fn let_go_on(&self) {
+    pub fn let_go_on(&self) {
         *self.gate.is_open.lock().unwrap() = true;
         self.gate.changed.notify_all();
     }

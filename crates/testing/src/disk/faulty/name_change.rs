@@ -1,7 +1,4 @@
-//! What changes the names of the faulty disk.
-//!
-//! Knows: which file each name leads to.
-//! Never knows: which of the changes are durable.
+//! Changes of the names of the faulty disk.
 
 use std::collections::BTreeMap;
 

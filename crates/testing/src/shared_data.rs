@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The folder; `None` if the test is to be skipped, which is told under the name of the test.
-pub(crate) fn shared_data() -> Option<PathBuf> {
+pub fn shared_data() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let is_there = folder.is_dir();
     let test = std::thread::current();

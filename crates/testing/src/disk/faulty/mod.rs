@@ -1,9 +1,6 @@
 //! A disk in memory that crashes, tears writes, fills up, fails and lies, all from one seed.
 //!
-//! Knows: which bytes and names would survive a power cut, and which are only in memory.
-//! Never knows: what a file holds.
-//!
-//! For model tests, of other crates too. Two pictures are kept apart: what reads see, and what is
+//! Two pictures are kept apart: what reads see, and what is
 //! durable. [`FaultyDisk::crash`] makes the second the first, and of what lies between the two it may
 //! keep any part, as a real disk does: of each file's writes a beginning, the last of them torn or
 //! with its bytes still zero, and of the renames, creations and removals any selection.
@@ -15,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chain::SplitMix64;
 
-use super::{
+use crate::disk::{
     DataFile, Disk, DiskError, FileVersion, LockGuard, LockHolder, Operation, WritableFile,
     is_file_name, range_bytes,
 };
