@@ -2,10 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use super::fixture::{BASE, id, open, run};
+use testing::blocks::{BASE, id, run};
+
+use super::fixture::open;
 use super::*;
 use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
-use chain::BlockNumber;
 
 const CRASHES: [Crash; 4] = [
     Crash { may_tear_writes: false, may_keep_names: false },

@@ -7,12 +7,12 @@ use std::thread;
 use alloy_primitives::B256;
 use chain::trust::Anchors;
 use chain::{Block, BlockNumber, BlockRange, Verified};
+use testing::blocks::{BASE, id, run, spec};
 
 use super::*;
 use crate::disk::Folder;
 use crate::disk::faulty::FaultyDisk;
 use crate::files::LocalFiles;
-use crate::head::fixture::{BASE, id, run, spec};
 use crate::head::{CutKind, HeadLimits};
 use crate::limits::Limits;
 use crate::manifest::{Manifest, Network};

@@ -7,8 +7,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use alloy_primitives::B256;
 use chain::{Block, Verified};
 
-use crate::head::fixture;
-
 /// Where a block can be put: its number, and its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
@@ -49,7 +47,7 @@ pub(super) fn make(place: Place, letter: u8) -> B256 {
     if let Some(hash) = with_made(|made| made.hashes.get(&(place, letter)).copied()) {
         return hash;
     }
-    let block = fixture::block(place.number, place.parent, letter, true);
+    let block = testing::blocks::block(place.number, place.parent, letter, true);
     let hash = block.hash;
     with_made(|made| {
         made.hashes.insert((place, letter), hash);
@@ -84,7 +82,7 @@ pub(super) fn get(hash: B256, has_receipts: bool) -> Verified<Block> {
     match whole.unwrap() {
         (None, block) => block,
         (Some((place, letter)), _) => {
-            let bare = fixture::block(place.number, place.parent, letter, false);
+            let bare = testing::blocks::block(place.number, place.parent, letter, false);
             with_made(|made| made.bare.insert(hash, bare.clone()));
             bare
         }

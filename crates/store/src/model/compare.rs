@@ -7,13 +7,13 @@ use anyhow::{Context as _, Result, ensure};
 use chain::trust::TrustStatus;
 use chain::{Block, BlockNumber, BlockRange, Verified};
 use segment::{BlockExtras, GasAndLogsBefore, Row, RowParts, RowSet, TxIndex};
+use testing::blocks::spec;
 
 use super::blocks::get;
 use super::compare_logs::{Shown, compare_logs};
 use super::state::{HeadState, Sealed};
 use crate::check::{SegmentCheck, check_layout, check_run};
 use crate::error::StoreError;
-use crate::head::fixture::spec;
 use crate::layout::join_ranges;
 use crate::manifest::SegmentEntry;
 use crate::read::block_on;

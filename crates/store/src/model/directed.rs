@@ -6,6 +6,7 @@ use std::sync::Arc;
 use alloy_primitives::{B256, U256, keccak256};
 use chain::BlockNumber;
 use chain::trust::Anchors;
+use testing::blocks::spec;
 
 use super::blocks::{Place, branch, get};
 use super::shelf::{Shelf, bare, open_store, range, truth, whole};
@@ -17,7 +18,6 @@ use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
 use crate::error::StoreError;
 use crate::genesis_file::read_recorded_genesis;
 use crate::head::HeadLimits;
-use crate::head::fixture::spec;
 use crate::journal::unlisted_segments;
 use crate::layout::{HeldRange, plan_segments};
 use crate::limits::Limits;

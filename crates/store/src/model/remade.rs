@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use chain::BlockNumber;
 use chain::trust::Anchors;
+use testing::blocks::spec;
 
 use super::act::import;
 use super::shelf::{Shelf, range, truth, whole};
@@ -13,7 +14,6 @@ use super::world::listed;
 use crate::disk::faulty::FaultyDisk;
 use crate::disk::{DataFile, Disk, DiskError, FileVersion, LockGuard, WritableFile};
 use crate::head::HeadLimits;
-use crate::head::fixture::spec;
 use crate::limits::Limits;
 use crate::manifest::MANIFEST_NAME;
 use crate::names::is_data_name;

@@ -3,12 +3,12 @@
 
 use chain::BlockNumber;
 use chain::trust::Anchors;
+use testing::blocks::{SPARSE, spec};
 
 use super::blocks::{Place, branch, get};
 use super::shelf::{Shelf, open_store, range, truth, whole};
 use crate::disk::faulty::{Crash, FaultyDisk};
 use crate::error::StoreError;
-use crate::head::fixture::{SPARSE, spec};
 use crate::head::{HeadError, HeadLimits};
 use crate::limits::Limits;
 use crate::view::View;

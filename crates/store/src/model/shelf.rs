@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use chain::BlockRange;
+use testing::blocks::spec;
 
 use super::act::{Truth, import};
 use super::blocks::{Place, branch, first_place};
@@ -14,7 +15,6 @@ use super::world::listed;
 use crate::disk::Disk as _;
 use crate::disk::faulty::{Crash, FaultyDisk};
 use crate::error::StoreError;
-use crate::head::fixture::spec;
 use crate::layout::HeldRange;
 use crate::limits::Limits;
 use crate::names::is_data_name;

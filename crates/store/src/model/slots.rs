@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use chain::BlockNumber;
 use chain::trust::Anchors;
 use segment::{RowParts, SLOT_BLOCKS, TxIndex, YOUNG_SLOT_BLOCKS};
+use testing::blocks::SPARSE;
 
 use super::act::Truth;
 use super::blocks::get;
@@ -18,7 +19,6 @@ use crate::disk::Disk as _;
 use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
 use crate::draft::NewSegment;
 use crate::head::HeadLimits;
-use crate::head::fixture::SPARSE;
 use crate::layout::HeldRange;
 use crate::limits::Limits;
 use crate::manifest::{MANIFEST_NAME, Manifest};

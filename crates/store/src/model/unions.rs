@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 use chain::BlockNumber;
 use chain::trust::{Anchor, Anchors, TrustStatus};
 use segment::RowParts;
+use testing::blocks::spec;
 
 use super::blocks::{Place, branch, get};
 use super::compare::{Questions, compare_shown_chain, compare_union};
@@ -19,7 +20,6 @@ use crate::disk::faulty::FaultyDisk;
 use crate::disk::{Disk as _, DiskError, Operation};
 use crate::files::{FileSource, LocalFiles};
 use crate::head::HeadLimits;
-use crate::head::fixture::spec;
 use crate::limits::Limits;
 use crate::manifest::{Edit, Manifest};
 use crate::published::PublishedHistory;

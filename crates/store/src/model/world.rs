@@ -8,6 +8,7 @@ use alloy_primitives::B256;
 use anyhow::{Context as _, Result, ensure};
 use chain::BlockRange;
 use chain::trust::Anchors;
+use testing::blocks::spec;
 
 use super::act::{Act, Situation, Truth};
 use super::blocks::{Place, branch, first_place};
@@ -19,7 +20,6 @@ use crate::block_id::BlockId;
 use crate::disk::Disk as _;
 use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
 use crate::error::StoreError;
-use crate::head::fixture::spec;
 use crate::head::{HeadLimits, Recovery};
 use crate::limits::Limits;
 use crate::lock::LockError;
