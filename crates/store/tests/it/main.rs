@@ -8,3 +8,5 @@
 )]
 
 mod disk_conformance;
+mod head_crashes;
+mod model;

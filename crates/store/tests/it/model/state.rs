@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use alloy_primitives::B256;
 use chain::BlockRange;
 use segment::YOUNG_SLOT_BLOCKS;
+use store::BlockId;
+use store::layout::{HeldRange, join_ranges};
 
 use super::blocks::Place;
-use crate::block_id::BlockId;
-use crate::layout::{HeldRange, join_ranges};
 
 /// What segments hold, and what is known of the chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,23 +5,19 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use chain::BlockRange;
+use store::disk::Disk as _;
+use store::layout::HeldRange;
+use store::names::is_data_name;
+use store::read::Inline;
+use store::{CommitFacts, Limits, Store, StoreError, View, Writer};
 use testing::blocks::spec;
+use testing::disk::faulty::{Crash, FaultyDisk};
 
 use super::act::{Truth, import};
 use super::blocks::{Place, branch, first_place};
 use super::compare::{Questions, compare};
 use super::state::{HeadState, Sealed};
 use super::world::listed;
-use crate::disk::Disk as _;
-use crate::disk::faulty::{Crash, FaultyDisk};
-use crate::error::StoreError;
-use crate::layout::HeldRange;
-use crate::limits::Limits;
-use crate::names::is_data_name;
-use crate::read::Inline;
-use crate::store::Store;
-use crate::view::View;
-use crate::writer::{CommitFacts, Writer};
 
 /// Files by name.
 pub(super) type Image = BTreeMap<String, Vec<u8>>;

@@ -6,14 +6,12 @@ use alloy_primitives::{Address, B256, Log};
 use anyhow::{Result, ensure};
 use chain::{BlockNumber, BlockRange};
 use segment::TxIndex;
+use store::layout::join_ranges;
+use store::read::block_on;
+use store::{LogQuery, Reader, View};
 
 use super::blocks::get;
 use super::dice::Dice;
-use crate::layout::join_ranges;
-use crate::log_query::LogQuery;
-use crate::read::block_on;
-use crate::reader::Reader;
-use crate::view::View;
 
 /// A block that can be read: its hash, and whether its receipts can be read too.
 pub(super) type Shown = BTreeMap<u64, (B256, bool)>;

@@ -7,18 +7,18 @@ use anyhow::{Context as _, Result, ensure};
 use chain::trust::TrustStatus;
 use chain::{Block, BlockNumber, BlockRange, Verified};
 use segment::{BlockExtras, GasAndLogsBefore, Row, RowParts, RowSet, TxIndex};
+use store::check::{SegmentCheck, check_layout, check_run};
+use store::layout::join_ranges;
+use store::manifest::SegmentEntry;
+use store::read::block_on;
+use store::{
+    BlockFacts, HashedBlock, Reader, StoreError, StoredBlock, StoredHeader, StoredTransaction, View,
+};
 use testing::blocks::spec;
 
 use super::blocks::get;
 use super::compare_logs::{Shown, compare_logs};
 use super::state::{HeadState, Sealed};
-use crate::check::{SegmentCheck, check_layout, check_run};
-use crate::error::StoreError;
-use crate::layout::join_ranges;
-use crate::manifest::SegmentEntry;
-use crate::read::block_on;
-use crate::reader::Reader;
-use crate::view::{BlockFacts, HashedBlock, StoredBlock, StoredHeader, StoredTransaction, View};
 
 /// What a view can be asked about.
 #[derive(Clone, Debug)]

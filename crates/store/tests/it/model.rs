@@ -17,7 +17,6 @@ mod log_index;
 mod read_at_once;
 mod remade;
 mod rewinds;
-mod runs;
 mod script;
 mod shelf;
 mod slots;

@@ -6,7 +6,14 @@ use std::sync::OnceLock;
 use chain::BlockNumber;
 use chain::trust::Anchors;
 use segment::{RowParts, SLOT_BLOCKS, TxIndex, YOUNG_SLOT_BLOCKS};
+use store::disk::Disk as _;
+use store::head::HeadLimits;
+use store::layout::HeldRange;
+use store::manifest::{MANIFEST_NAME, Manifest};
+use store::read::block_on;
+use store::{CommitFacts, Limits, NewSegment, Reader, StoreError, View};
 use testing::blocks::SPARSE;
+use testing::disk::faulty::{Crash, DiskFailure, FaultyDisk};
 
 use super::act::Truth;
 use super::blocks::get;
@@ -14,18 +21,7 @@ use super::compare::{check_all, lists};
 use super::dice::Dice;
 use super::shelf::{Image, Shelf, build_at_once, range, truth, whole};
 use super::state::Sealed;
-use super::world::{is_part, listed};
-use crate::disk::Disk as _;
-use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
-use crate::draft::NewSegment;
-use crate::head::HeadLimits;
-use crate::layout::HeldRange;
-use crate::limits::Limits;
-use crate::manifest::{MANIFEST_NAME, Manifest};
-use crate::read::block_on;
-use crate::reader::Reader;
-use crate::view::View;
-use crate::writer::CommitFacts;
+use super::world::listed;
 
 const END: u64 = 2 * SLOT_BLOCKS;
 /// The first of the blocks that are still to come.
@@ -213,15 +209,14 @@ fn a_seal_that_completes_a_slot_builds_one_young_segment_and_leaves_the_merge_to
 
 #[test]
 fn a_crash_at_any_operation_of_a_merge_leaves_the_pieces_or_the_whole() {
-    let last = last_segment();
-    let merge = |shelf: &mut Shelf, segment: NewSegment| -> Result<(), crate::StoreError> {
+    let merge = |shelf: &mut Shelf, segment: NewSegment| -> Result<(), StoreError> {
         let prepared = shelf.writer.drafting().prepare(vec![segment], &|| false)?;
         shelf.writer.commit_prepared(prepared, CommitFacts::default())
     };
     let begin = |seed: u64| {
         let disk = disk_of(pending_image(), seed);
         let shelf = open(&disk);
-        let segment = place(&shelf, &last);
+        let segment = last_segment(&shelf);
         (shelf, segment)
     };
     let (mut shelf, segment) = begin(1);
@@ -254,17 +249,16 @@ fn a_crash_at_any_operation_of_a_merge_leaves_the_pieces_or_the_whole() {
 
 #[test]
 fn an_error_at_any_operation_of_a_merge_leaves_the_pieces_and_can_be_tried_again() {
-    let last = last_segment();
     let disk = disk_of(pending_image(), 1);
     let mut shelf = open(&disk);
-    let segment = place(&shelf, &last);
+    let segment = last_segment(&shelf);
     let begun = shelf.disk.operation_count();
     let prepared = shelf.writer.drafting().prepare(vec![segment], &|| false).unwrap();
     shelf.writer.commit_prepared(prepared, CommitFacts::default()).unwrap();
     for at in 0..shelf.disk.operation_count() - begun {
         let disk = disk_of(pending_image(), at);
         let mut shelf = open(&disk);
-        let segment = place(&shelf, &last);
+        let segment = last_segment(&shelf);
         disk.fail_after(at, if at % 2 == 0 { DiskFailure::NoSpace } else { DiskFailure::Io });
         let prepared = shelf.writer.drafting().prepare(vec![segment], &|| false);
         let merged =
@@ -272,7 +266,7 @@ fn an_error_at_any_operation_of_a_merge_leaves_the_pieces_and_can_be_tried_again
         if merged.is_err() {
             assert!(is_after(&shelf.view()), "stopped after {at}");
             let prepared =
-                shelf.writer.drafting().prepare(vec![place(&shelf, &last)], &|| false).unwrap();
+                shelf.writer.drafting().prepare(vec![last_segment(&shelf)], &|| false).unwrap();
             shelf.writer.commit_prepared(prepared, CommitFacts::default()).unwrap();
         }
         check_complete(&shelf.crashed(Crash::default()));
@@ -283,11 +277,10 @@ fn an_error_at_any_operation_of_a_merge_leaves_the_pieces_and_can_be_tried_again
 /// made and listed meanwhile.
 #[test]
 fn runs_that_were_prepared_for_nothing_leave_those_that_another_commit_made() {
-    let last = last_segment();
     let mut shelf = open(&disk_of(pending_image(), 1));
     let drafting = shelf.writer.drafting();
-    let unused = drafting.prepare(vec![place(&shelf, &last)], &|| false).unwrap();
-    let segment = place(&shelf, &last);
+    let unused = drafting.prepare(vec![last_segment(&shelf)], &|| false).unwrap();
+    let segment = last_segment(&shelf);
     shelf.writer.commit(vec![segment], CommitFacts::default()).unwrap();
     drop(unused);
     check_complete(&shelf);
@@ -295,16 +288,15 @@ fn runs_that_were_prepared_for_nothing_leave_those_that_another_commit_made() {
 
 #[test]
 fn a_merge_that_is_told_to_stop_leaves_the_pieces_and_can_be_tried_again() {
-    let last = last_segment();
     let mut stops = 0;
     for at in 0.. {
         let disk = disk_of(pending_image(), at);
         let mut shelf = open(&disk);
         let asked = std::cell::Cell::new(0);
         let is_stopped = || asked.replace(asked.get() + 1) >= at;
-        let segment = place(&shelf, &last);
+        let segment = last_segment(&shelf);
         match shelf.writer.drafting().prepare(vec![segment], &is_stopped) {
-            Err(crate::StoreError::Stopped) => stops += 1,
+            Err(StoreError::Stopped) => stops += 1,
             Err(error) => panic!("{error}"),
             Ok(_) => break,
         }
@@ -350,37 +342,20 @@ fn complete_slots_pass_every_check() {
     check_all(&shelf.view()).unwrap();
 }
 
-/// The segment that completes the second slot, built once: its file, and what a commit needs.
-fn last_segment() -> (NewSegment, Vec<u8>) {
-    let disk = disk_before(1);
-    let shelf = open(&disk);
+/// The segment that completes the second slot, built and not yet listed.
+fn last_segment(shelf: &Shelf) -> NewSegment {
     let arriving = |number: BlockNumber| {
         (number.get() >= LAST_FIRST).then(|| get(prepared().truth[&number.get()], true))
     };
-    let targets = shelf.writer.plan(&[whole(LAST_FIRST, END - 1)]);
-    assert_eq!(targets, [whole(SLOT_BLOCKS, END - 1)]);
-    let built = shelf.writer.build(targets[0], &arriving).unwrap();
-    let names = disk.list().unwrap();
-    let part = names.iter().find(|name| is_part(name)).unwrap();
-    let bytes = disk.read(part, 1 << 30).unwrap();
-    (built, bytes)
+    shelf.writer.build(whole(SLOT_BLOCKS, END - 1), &arriving).unwrap()
 }
 
 /// A folder in which that segment is built and not yet listed.
-fn shelf_with(seed: u64, last: &(NewSegment, Vec<u8>)) -> (Shelf, NewSegment) {
-    let disk = disk_before(seed);
-    let shelf = open(&disk);
-    let placed = place(&shelf, last);
-    (shelf, placed)
-}
-
-/// The segment as if it had been built in this folder.
-fn place(shelf: &Shelf, (built, bytes): &(NewSegment, Vec<u8>)) -> NewSegment {
-    let NewSegment { entry, keys, chain_id, .. } = built;
-    let mut part = shelf.writer.drafting().workshop().begin();
-    part.append(bytes).unwrap();
-    part.close().unwrap();
-    NewSegment { entry: entry.clone(), keys: keys.clone(), chain_id: *chain_id, part }
+fn shelf_with(seed: u64) -> (Shelf, NewSegment) {
+    let shelf = open(&disk_before(seed));
+    assert_eq!(shelf.writer.plan(&[whole(LAST_FIRST, END - 1)]), [whole(SLOT_BLOCKS, END - 1)]);
+    let segment = last_segment(&shelf);
+    (shelf, segment)
 }
 
 /// Whether the view lists all blocks, or none of the last; anything else is refused.
@@ -394,8 +369,7 @@ fn is_after(view: &View) -> bool {
 
 #[test]
 fn a_crash_at_any_operation_of_the_commit_that_completes_a_slot_is_harmless() {
-    let last = last_segment();
-    let (mut shelf, segment) = shelf_with(1, &last);
+    let (mut shelf, segment) = shelf_with(1);
     let begun = shelf.disk.operation_count();
     shelf.writer.commit(vec![segment], CommitFacts::default()).unwrap();
     let operations = shelf.disk.operation_count() - begun;
@@ -403,7 +377,7 @@ fn a_crash_at_any_operation_of_the_commit_that_completes_a_slot_is_harmless() {
     let mut counts = [0; 2];
     for at in 0..=operations {
         for may in [false, true] {
-            let (mut shelf, segment) = shelf_with(at, &last);
+            let (mut shelf, segment) = shelf_with(at);
             shelf.disk.stop_after(at);
             let is_done = shelf.writer.commit(vec![segment], CommitFacts::default()).is_ok();
             let shelf = shelf.crashed(Crash { may_tear_writes: may, may_keep_names: may });
@@ -429,17 +403,16 @@ fn a_crash_at_any_operation_of_the_commit_that_completes_a_slot_is_harmless() {
 
 #[test]
 fn an_error_at_any_operation_of_the_commit_that_completes_a_slot_can_be_tried_again() {
-    let last = last_segment();
-    let (mut shelf, segment) = shelf_with(1, &last);
+    let (mut shelf, segment) = shelf_with(1);
     let begun = shelf.disk.operation_count();
     shelf.writer.commit(vec![segment], CommitFacts::default()).unwrap();
     for at in 0..shelf.disk.operation_count() - begun {
         let failure = if at % 2 == 0 { DiskFailure::NoSpace } else { DiskFailure::Io };
-        let (mut shelf, segment) = shelf_with(at, &last);
+        let (mut shelf, segment) = shelf_with(at);
         shelf.disk.fail_after(at, failure);
         if shelf.writer.commit(vec![segment], CommitFacts::default()).is_err() {
             is_after(&shelf.view());
-            let again = place(&shelf, &last);
+            let again = last_segment(&shelf);
             shelf.writer.commit(vec![again], CommitFacts::default()).unwrap();
         }
         check_complete(&shelf.crashed(Crash::default()));

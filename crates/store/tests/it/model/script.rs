@@ -3,13 +3,13 @@
 
 use anyhow::{Result, ensure};
 use chain::{BlockNumber, BlockRange};
+use store::BlockId;
+use store::layout::HeldRange;
+use testing::disk::faulty::{Crash, DiskFailure};
 
 use super::act::{Act, Learned};
 use super::blocks::{Place, branch, first_place};
 use super::world::{Scene, Trouble, World};
-use crate::block_id::BlockId;
-use crate::disk::faulty::{Crash, DiskFailure};
-use crate::layout::HeldRange;
 
 const FIRST: u64 = 8192 - 20;
 const EVERYTHING: Crash = Crash { may_tear_writes: true, may_keep_names: true };

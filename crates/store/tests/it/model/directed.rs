@@ -6,27 +6,23 @@ use std::sync::Arc;
 use alloy_primitives::{B256, U256, keccak256};
 use chain::BlockNumber;
 use chain::trust::Anchors;
+use store::disk::Disk as _;
+use store::genesis_file::read_recorded_genesis;
+use store::head::HeadLimits;
+use store::journal::unlisted_segments;
+use store::layout::{HeldRange, plan_segments};
+use store::manifest::{MANIFEST_NAME, Manifest, SegmentEntry};
+use store::names::GENESIS_NAME;
+use store::read::block_on;
+use store::repair::{ChainFacts, ProvenSegment, Repair};
+use store::{CommitFacts, Limits, Reader, StoreError};
 use testing::blocks::spec;
+use testing::disk::faulty::{Crash, DiskFailure, FaultyDisk};
 
 use super::blocks::{Place, branch, get};
 use super::shelf::{Shelf, bare, open_store, range, truth, whole};
 use super::world::is_part;
 use segment::{RowParts, TxIndex};
-
-use crate::disk::Disk as _;
-use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
-use crate::error::StoreError;
-use crate::genesis_file::read_recorded_genesis;
-use crate::head::HeadLimits;
-use crate::journal::unlisted_segments;
-use crate::layout::{HeldRange, plan_segments};
-use crate::limits::Limits;
-use crate::manifest::{MANIFEST_NAME, Manifest, SegmentEntry};
-use crate::names::GENESIS_NAME;
-use crate::read::block_on;
-use crate::reader::Reader;
-use crate::repair::{ChainFacts, ProvenSegment, Repair};
-use crate::writer::CommitFacts;
 
 const NAMES: Crash = Crash { may_tear_writes: false, may_keep_names: true };
 
@@ -579,14 +575,4 @@ fn files_that_cannot_be_read_are_passed_over_while_a_writer_goes_on() {
     shelf.store.look_at_faulty();
     assert!(shelf.store.faulty_files().is_empty());
     shelf.check();
-}
-
-#[test]
-fn trust_is_assessed_before_a_view_is_shown_and_not_by_a_request() {
-    let mut shelf = Shelf::new(range(0, 300));
-    let reader = open_store(&shelf.disk, Limits::default()).unwrap();
-    assert!(reader.view().is_trust_assessed());
-    shelf.bring(&[whole(0, 300)]).unwrap();
-    reader.refresh().unwrap();
-    assert!(reader.view().is_trust_assessed());
 }

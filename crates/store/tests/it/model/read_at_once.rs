@@ -4,13 +4,11 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use chain::BlockNumber;
+use store::disk::Disk as _;
+use store::read::block_on;
+use store::{Limits, Reader, Store};
 
 use super::shelf::{Shelf, open_store, range, whole};
-use crate::disk::Disk as _;
-use crate::limits::Limits;
-use crate::read::block_on;
-use crate::reader::Reader;
-use crate::store::Store;
 
 /// How often the file goes away. Before callers took turns one of the first rounds failed.
 const ROUNDS: usize = 200;

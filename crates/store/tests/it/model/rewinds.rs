@@ -3,16 +3,13 @@
 
 use chain::BlockNumber;
 use chain::trust::Anchors;
+use store::head::{HeadError, HeadLimits};
+use store::{BlockId, CommitFacts, Finality, Limits, StoreError, View};
 use testing::blocks::{SPARSE, spec};
+use testing::disk::faulty::{Crash, FaultyDisk};
 
 use super::blocks::{Place, branch, get};
 use super::shelf::{Shelf, open_store, range, truth, whole};
-use crate::disk::faulty::{Crash, FaultyDisk};
-use crate::error::StoreError;
-use crate::head::{HeadError, HeadLimits};
-use crate::limits::Limits;
-use crate::view::View;
-use crate::{BlockId, CommitFacts, Finality};
 
 fn with_head(shelf: &mut Shelf) {
     let recovery = shelf.writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();

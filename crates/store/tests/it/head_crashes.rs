@@ -1,12 +1,21 @@
 //! The head on disks that crash, fill up, fail, lie and rot.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 
-use testing::blocks::{BASE, id, run};
+use alloy_primitives::B256;
+use chain::trust::Anchors;
+use chain::{Block, BlockNumber, Verified};
+use store::disk::Disk;
+use store::head::{CutKind, Head, HeadError, HeadLimits, Recovery};
+use store::{BlockId, Finality};
+use testing::blocks::{BASE, id, run, spec};
+use testing::disk::faulty::{Crash, DiskFailure, FaultyDisk};
 
-use super::fixture::open;
-use super::*;
-use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
+/// Opens the head of a disk; the limits are the usual ones.
+fn open(disk: &FaultyDisk) -> Result<(Head, Recovery), HeadError> {
+    Head::open(Arc::new(disk.clone()), &spec(), &Anchors::none(), HeadLimits::default())
+}
 
 const CRASHES: [Crash; 4] = [
     Crash { may_tear_writes: false, may_keep_names: false },
@@ -171,7 +180,7 @@ fn the_log_before_a_full_disk_goes_when_another_is_there() {
     }
     script[2](&mut head).unwrap();
     let names = disk.list().unwrap();
-    let logs: Vec<_> = names.iter().filter(|name| log::log_generation(name).is_some()).collect();
+    let logs: Vec<_> = names.iter().filter(|name| name.strip_suffix(".log").is_some()).collect();
     assert_eq!(logs.len(), 1, "{names:?}");
 }
 

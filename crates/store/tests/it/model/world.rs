@@ -8,7 +8,14 @@ use alloy_primitives::B256;
 use anyhow::{Context as _, Result, ensure};
 use chain::BlockRange;
 use chain::trust::Anchors;
+use store::disk::Disk as _;
+use store::head::{HeadLimits, Recovery};
+use store::lock::LockError;
+use store::names::is_data_name;
+use store::read::Inline;
+use store::{BlockId, Limits, Store, StoreError, View, Writer};
 use testing::blocks::spec;
+use testing::disk::faulty::{Crash, DiskFailure, FaultyDisk};
 
 use super::act::{Act, Situation, Truth};
 use super::blocks::{Place, branch, first_place};
@@ -16,18 +23,6 @@ use super::compare::{Questions, compare, compare_lied, heads, lists};
 use super::dice::Dice;
 use super::shelf::{Image, files};
 use super::state::{Durable, HeadState, Node, Sealed};
-use crate::block_id::BlockId;
-use crate::disk::Disk as _;
-use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
-use crate::error::StoreError;
-use crate::head::{HeadLimits, Recovery};
-use crate::limits::Limits;
-use crate::lock::LockError;
-use crate::names::is_data_name;
-use crate::read::Inline;
-use crate::store::Store;
-use crate::view::View;
-use crate::writer::Writer;
 
 /// More operations than any change takes after its first failure.
 const DEAD_OPERATIONS: u64 = 300;
@@ -584,8 +579,8 @@ pub(super) fn is_part(name: &str) -> bool {
 
 /// Whether it was the disk that refused, not the store.
 fn is_of_disk(error: &StoreError) -> bool {
-    use crate::head::HeadError;
-    use crate::manifest::ManifestError;
+    use store::head::HeadError;
+    use store::manifest::ManifestError;
     matches!(
         error,
         StoreError::Disk(_)

@@ -6,16 +6,13 @@ use std::fmt;
 use alloy_primitives::B256;
 use chain::trust::Anchor;
 use chain::{BlockNumber, BlockRange};
+use store::layout::HeldRange;
+use store::manifest::Network;
+use store::{BlockId, CommitFacts, Finality, StoreError, Writer};
 
 use super::blocks::{Place, first_place, get, make};
 use super::dice::Dice;
 use super::state::{HeadState, Sealed};
-use crate::block_id::BlockId;
-use crate::error::StoreError;
-use crate::finality::Finality;
-use crate::layout::HeldRange;
-use crate::manifest::Network;
-use crate::writer::{CommitFacts, Writer};
 
 /// Final blocks by number: nothing ever contradicts them.
 pub(super) type Truth = BTreeMap<u64, B256>;

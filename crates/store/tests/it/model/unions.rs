@@ -9,24 +9,19 @@ use anyhow::{Context as _, Result};
 use chain::BlockNumber;
 use chain::trust::{Anchor, Anchors, TrustStatus};
 use segment::RowParts;
+use store::disk::{Disk as _, DiskError, Operation};
+use store::head::HeadLimits;
+use store::manifest::{Edit, Manifest};
+use store::read::{Inline, SegmentBytes, block_on};
+use store::{FileSource, Limits, LocalFiles, PublishedHistory, Reader, Store, Writer};
 use testing::blocks::spec;
+use testing::disk::faulty::FaultyDisk;
 
 use super::blocks::{Place, branch, get};
 use super::compare::{Questions, compare_shown_chain, compare_union};
 use super::dice::Dice;
 use super::shelf::{Shelf, bare, range, truth, whole};
 use super::state::Sealed;
-use crate::disk::faulty::FaultyDisk;
-use crate::disk::{Disk as _, DiskError, Operation};
-use crate::files::{FileSource, LocalFiles};
-use crate::head::HeadLimits;
-use crate::limits::Limits;
-use crate::manifest::{Edit, Manifest};
-use crate::published::PublishedHistory;
-use crate::read::{Inline, SegmentBytes, block_on};
-use crate::reader::Reader;
-use crate::store::Store;
-use crate::writer::Writer;
 
 /// How many random unions there are.
 const SEEDS: u64 = 48;

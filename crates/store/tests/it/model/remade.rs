@@ -6,21 +6,18 @@ use std::sync::{Arc, Mutex};
 
 use chain::BlockNumber;
 use chain::trust::Anchors;
+use store::disk::{DataFile, Disk, DiskError, FileVersion, LockGuard, WritableFile};
+use store::head::HeadLimits;
+use store::manifest::MANIFEST_NAME;
+use store::names::is_data_name;
+use store::read::Inline;
+use store::{CommitFacts, Limits, Store, View, Writer};
 use testing::blocks::spec;
+use testing::disk::faulty::FaultyDisk;
 
 use super::act::import;
 use super::shelf::{Shelf, range, truth, whole};
 use super::world::listed;
-use crate::disk::faulty::FaultyDisk;
-use crate::disk::{DataFile, Disk, DiskError, FileVersion, LockGuard, WritableFile};
-use crate::head::HeadLimits;
-use crate::limits::Limits;
-use crate::manifest::MANIFEST_NAME;
-use crate::names::is_data_name;
-use crate::read::Inline;
-use crate::store::Store;
-use crate::view::View;
-use crate::writer::{CommitFacts, Writer};
 
 /// A disk that drops a view before a manifest is put in its place: when new files have their names, and
 /// nothing lists them yet.

@@ -3,11 +3,12 @@
 use std::mem::take;
 use std::sync::{Arc, Mutex};
 
+use store::disk::{Disk as _, DiskError};
+use store::read::{Inline, SegmentBytes, block_on};
+use store::stat::{PartBytesCache, Stat};
+use store::{FileSource, LocalFiles};
+
 use super::shelf::{Shelf, range, whole};
-use crate::disk::{Disk as _, DiskError};
-use crate::files::{FileSource, LocalFiles};
-use crate::read::{Inline, SegmentBytes, block_on};
-use crate::stat::{PartBytesCache, Stat};
 
 /// Notes which files are opened.
 #[derive(Debug)]

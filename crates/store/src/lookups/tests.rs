@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use alloy_primitives::{B256, U256, keccak256};
+use chain::BlockRange;
 use segment::postings::{PostingKey, PostingKind, PostingsBuilder};
 
-use super::shelf::range;
 use crate::disk::Disk as _;
 use crate::disk::faulty::FaultyDisk;
 use crate::error::StoreError;
@@ -33,7 +33,7 @@ fn slot_segment(slot: u64) -> (SegmentEntry, SegmentKeys) {
         logs: Some(logs),
     };
     let entry = SegmentEntry {
-        range: range(slot * 8192, slot * 8192 + 8191),
+        range: BlockRange::from_count(slot * 8192, 8192).unwrap(),
         file_name: format!("slot-{slot}.segment"),
         bytes: 1,
         digest: B256::ZERO,

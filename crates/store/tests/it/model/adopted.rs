@@ -5,19 +5,16 @@ use std::collections::BTreeSet;
 use chain::BlockRange;
 use chain::trust::{Anchor, Epoch, TrustStatus};
 use segment::SLOT_BLOCKS;
+use store::disk::Disk as _;
+use store::manifest::{Manifest, ManifestConflict};
+use store::names::is_segment_name;
+use store::{AdoptedSegments, CommitFacts, Limits, RunSubject, StoreError};
+use testing::disk::faulty::{Crash, DiskFailure, FaultyDisk};
 
 use super::act::import;
 use super::compare::check_all;
 use super::shelf::{Image, Shelf, files, range, truth, whole};
 use super::slots::slots_at_once;
-use crate::disk::Disk as _;
-use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
-use crate::error::StoreError;
-use crate::limits::Limits;
-use crate::manifest::{Manifest, ManifestConflict};
-use crate::names::is_segment_name;
-use crate::run_subject::RunSubject;
-use crate::writer::{AdoptedSegments, CommitFacts};
 
 const CRASH: Crash = Crash { may_tear_writes: true, may_keep_names: true };
 

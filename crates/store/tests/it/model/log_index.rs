@@ -5,21 +5,16 @@ use chain::BlockNumber;
 use segment::lookup::RunSpan;
 use segment::postings::{PostingKey, PostingKind, PostingsBuilder};
 use sha2::{Digest as _, Sha256};
+use store::disk::Disk as _;
+use store::manifest::{Edit, MANIFEST_NAME, RunEntry};
+use store::names::run_name;
+use store::read::block_on;
+use store::{Limits, LogQuery, Reader, RunSubject, StoreError, View};
+use testing::disk::faulty::{Crash, DiskFailure, FaultyDisk};
 
 use super::blocks::get;
 use super::compare::check_all;
 use super::shelf::{Shelf, open_store, range, whole};
-use crate::disk::Disk as _;
-use crate::disk::faulty::{Crash, DiskFailure};
-use crate::error::StoreError;
-use crate::limits::Limits;
-use crate::log_query::LogQuery;
-use crate::manifest::{Edit, RunEntry};
-use crate::names::run_name;
-use crate::read::block_on;
-use crate::reader::Reader;
-use crate::run_subject::RunSubject;
-use crate::view::View;
 
 const CRASH: Crash = Crash { may_tear_writes: true, may_keep_names: true };
 
@@ -340,8 +335,13 @@ fn a_false_index_does_not_pass_the_check() {
         let view = shelf.view();
         let edit =
             Edit { runs: vec![entry], gone: [held.file_name.clone()].into(), ..Edit::default() };
-        let false_view = view.with_manifest(view.manifest().edited(edit).unwrap());
-        let error = check_all(&false_view).unwrap_err().to_string();
+        let disk = FaultyDisk::new(1);
+        for name in shelf.disk.list().unwrap() {
+            disk.write(&name, &shelf.disk.read(&name, 1 << 20).unwrap()).unwrap();
+        }
+        disk.write(MANIFEST_NAME, &view.manifest().edited(edit).unwrap().encode()).unwrap();
+        let store = open_store(&disk, Limits::default()).unwrap();
+        let error = check_all(&store.view()).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
     check_all(&shelf.view()).unwrap();
