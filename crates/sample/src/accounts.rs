@@ -1,9 +1,5 @@
 //! The accounts that sign.
 //!
-//! Knows: secret keys, addresses, who sends the n-th transaction of the chain and with which
-//! nonce.
-//! Never knows: what is sent.
-//!
 //! Few accounts send much and many send little. To know a sender's nonce without counting through
 //! the chain, senders come from a fixed table of slots: transaction number `o` of the whole chain
 //! belongs to slot `o % SLOT_COUNT`, so an account with `k` slots sends `k` transactions in each

@@ -1,8 +1,4 @@
 //! What a transaction does: where it goes, what it carries, what it leaves behind.
-//!
-//! Knows: kinds of use (a payment, a token transfer, a swap...), how often each comes up and how
-//! many bytes it takes.
-//! Never knows: transaction types, senders, fees.
 
 use std::ops::RangeInclusive;
 

@@ -1,7 +1,4 @@
 //! What transactions are used for.
-//!
-//! Knows: the kinds.
-//! Never knows: how often each comes, or what it carries.
 
 /// A use of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

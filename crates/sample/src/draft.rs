@@ -1,8 +1,4 @@
 //! A block as far as it can be made without its parent.
-//!
-//! Knows: the contents of one block, their roots, and every header field that does not depend on
-//! another block.
-//! Never knows: parent, ommers, base fee, excess blob gas. Those are the [`Sealer`](super::Sealer)'s.
 
 use alloy_consensus::{Eip658Value, Header, Receipt as Fields, proofs};
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;

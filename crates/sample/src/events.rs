@@ -1,7 +1,4 @@
 //! The logs that transactions leave.
-//!
-//! Knows: the shapes of common events, from no topic to four.
-//! Never knows: whether the transaction succeeded.
 
 use std::ops::RangeInclusive;
 

@@ -1,8 +1,4 @@
 //! Block 0 of the sample chain, as a genesis file and as a header.
-//!
-//! Knows: the chain's id, fork heights and times, blob schedule and first balances, in the form
-//! that genesis.json has everywhere.
-//! Never knows: any later block.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,5 @@
 //! Chance that comes out the same everywhere.
 //!
-//! Knows: how to make numbers, hashes and addresses of `SplitMix64` in integers only.
-//! Never knows: what the numbers decide.
-//!
 //! Every block, transaction and address has a generator of its own, begun from what it is
 //! ([`Stream`] and position) rather than from where another one stopped. That is what lets blocks
 //! be made in any order.

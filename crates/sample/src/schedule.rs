@@ -1,8 +1,5 @@
 //! When the sample chain's forks happen, and what its blocks cost.
 //!
-//! Knows: fork heights, times, gas limits and difficulty as functions of the block number.
-//! Never knows: what is inside a block.
-//!
 //! The forks are packed into the first 136 blocks so that a short chain passes all of them.
 //! Difficulty is made up: a slow wave instead of proof of work's rule.
 

@@ -1,8 +1,4 @@
 //! Drafts become blocks, one after the other.
-//!
-//! Knows: the last few blocks, total difficulty, and what a header has of its parent's: base fee and
-//! excess blob gas.
-//! Never knows: how a draft was made.
 
 use std::collections::VecDeque;
 

@@ -1,8 +1,4 @@
 //! One transaction and its receipt: typed, priced, signed.
-//!
-//! Knows: which types a fork allows, what each type carries, fees at or above any base fee, what
-//! bytes cost in gas.
-//! Never knows: the rest of the block.
 
 use alloy_consensus::transaction::{RlpEcdsaEncodableTx, SignableTransaction};
 use alloy_consensus::{TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy, TxType};

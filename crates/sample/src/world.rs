@@ -1,9 +1,5 @@
 //! Who and what the sample chain's transactions touch.
 //!
-//! Knows: wallets, contracts, function selectors, words of code and event signatures, each drawn
-//! so that a few come up again and again and most come up once, as on mainnet.
-//! Never knows: transactions or blocks.
-//!
 //! Nothing is stored but the senders: the n-th contract's address is a function of n.
 
 use alloy_primitives::{Address, B256, keccak256};
