@@ -182,7 +182,7 @@ impl Reloader {
         if let (Some(file), None) = (&self.started.file, &args.given.file) {
             bail!("{}: it was there at the start, and is gone", file.display());
         }
-        args.limits.check().map_err(to_error)?;
+        args.check().map_err(to_error)?;
         Ok((*args, verbosity))
     }
 
