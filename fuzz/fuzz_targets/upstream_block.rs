@@ -16,10 +16,10 @@ use std::time::Duration;
 use alloy_primitives::{B256, keccak256};
 use chain::trust::Anchors;
 use chain::{Candidate, ChainSpec, Start, Verifier};
-use ingest::sample::generate;
-use ingest::upstream::{NodeBlock, WantedBlock};
 use libfuzzer_sys::fuzz_target;
+use node::{NodeBlock, WantedBlock};
 use rpc::ServiceSettings;
+use sample::generate;
 use serde_json::{Value, json};
 
 /// Edits of one answer: more only make it less like one.

@@ -1,4 +1,4 @@
-//! Where a node listens, and what of it may be shown.
+//! The address of a node, and which parts of it may be shown.
 
 use std::fmt;
 use std::str::FromStr;
@@ -103,14 +103,14 @@ impl UpstreamUrl {
         self.scheme == Scheme::Http
     }
 
-    /// Whether it is asked over a WebSocket, where a node can tell of news.
+    /// Whether it is asked over a WebSocket, where a node can send notifications.
     #[must_use]
     pub fn is_websocket(&self) -> bool {
         self.scheme == Scheme::WebSocket
     }
 
-    /// The text of a node without what may be secret of its address: some nodes repeat what they were
-    /// asked for, and texts of theirs are logged and shown. One that was cut may end within a secret.
+    /// The text of a node without what may be secret of its address: some nodes repeat the
+    /// request, and their texts are logged and shown. One that was cut may end within a secret.
     pub(super) fn hide_in(&self, mut text: String, is_cut: bool) -> String {
         for secret in self.secrets() {
             text = text.replace(&secret, HIDDEN);

@@ -1,4 +1,4 @@
-//! The body of an answer as it comes in: no longer than it may be, and only what there is room for.
+//! The body of a response, bounded by a limit and by the memory available while it arrives.
 
 use std::io::{Cursor, Read as _};
 
@@ -11,8 +11,7 @@ use super::error::{AskError, innermost};
 /// What gzip is undone by at a time.
 const PART_BYTES: usize = 8 * 1024;
 
-/// Tells whether there is room for an answer that takes so many bytes of memory by now. It is asked
-/// before each growth, with all that is held then.
+/// Whether an answer may take this many bytes of memory. Called before each growth, with the total.
 pub type HasRoom<'a> = &'a mut (dyn FnMut(usize) -> bool + Send);
 
 /// What came of an answer.
@@ -93,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes went from any place to memory before anybody could say that there is no room.
+    /// Seen: bytes were in memory before the limit was checked.
     #[test]
     fn room_is_asked_for_before_an_answer_grows_and_for_all_that_is_held() {
         let source: Vec<u8> = (0..1_000_000_u32).map(|it| it.to_le_bytes()[0]).collect();

@@ -1,6 +1,4 @@
-//! JSON-RPC from the asking side: calls out, answers in.
-//!
-//! Results are not decoded here: they are handed on as the bytes that they are, without a copy.
+//! JSON-RPC messages of a client. Results stay encoded and are not copied.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -79,7 +77,7 @@ struct News<'a> {
     result: &'a RawValue,
 }
 
-/// A list of at most so many envelopes. An envelope in memory is many times as long as the `{}` that
+/// An array of at most this many envelopes. An envelope in memory is many times as long as the `{}` that
 /// it can be read from, so that an unbounded list would take far more memory than its bytes.
 struct EnvelopeList {
     count_max: usize,
@@ -224,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_list_is_read_no_further_than_the_calls_that_were_asked() {
-        // What follows is no JSON: whoever reads on complains about that instead.
+        // What follows is not JSON: a reader that went on would report that instead.
         let body = Bytes::from_static(b"[{},{\"id\":7,\"result\":1},{},nonsense");
         let refused = decode_message(&body, 2).unwrap_err().to_string();
         assert!(refused.contains("more answers than the 2 calls asked"), "{refused}");

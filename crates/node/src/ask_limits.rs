@@ -1,4 +1,4 @@
-//! How long, how often and how much a node is asked.
+//! Limits of requests to a node.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Exponential backoff: how long to pause after so many failures.
+//! Exponential backoff.
 
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub struct PauseRange {
 }
 
 impl PauseRange {
-    /// The pause after so many failures and one more.
+    /// The pause after this many failures and one more.
     #[must_use]
     pub fn after(self, failures: u32) -> Duration {
         let doubled = 1_u32.checked_shl(failures).unwrap_or(u32::MAX);
@@ -21,8 +21,7 @@ impl PauseRange {
     }
 }
 
-/// A part of a pause that nobody can foresee, at least half of it: many who failed together do not come
-/// again together.
+/// A random part of a pause, at least half of it: clients that failed together do not retry together.
 #[must_use]
 pub fn with_jitter(pause: Duration) -> Duration {
     // Pauses need no better source than the one that seeds hash maps.

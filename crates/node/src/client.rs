@@ -1,4 +1,4 @@
-//! One node: asked at its pace, again where a failure may pass, in batches where it takes them.
+//! The client of one node: pace, retries, and batches where the node takes them.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -70,7 +70,7 @@ impl Upstream {
         self.url.name()
     }
 
-    /// Why there is no answer after so long: the node's own reason, if it asked to be left alone.
+    /// Why there is no answer in time: the node's own reason, if it asked us to wait.
     pub(super) fn late(&self, time: Duration) -> AskError {
         let busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let busy = busy.filter(|(until, _)| *until > Instant::now());
@@ -136,7 +136,7 @@ impl Upstream {
         }
     }
 
-    /// What the node tells without being asked, if it can: the newest of its news.
+    /// The newest notification of the node, if it can send any.
     pub(super) fn news(&self) -> Option<watch::Receiver<Option<Bytes>>> {
         match &self.wire {
             Wire::Http(_) => None,
@@ -229,8 +229,8 @@ impl Upstream {
                 answered => return budget.take(answered?),
             }
         }
-        // As many at a time as there is room for, each as large as it may be: what comes is counted
-        // before more is asked for.
+        // As many at a time as fit, each as large as it may be: answers are counted before more are
+        // requested.
         let mut answers = Vec::with_capacity(calls.len());
         let mut rest = calls;
         while !rest.is_empty() {
@@ -327,12 +327,12 @@ impl ByteBudget {
         Self { left: bytes_max, bytes_max }
     }
 
-    /// How many answers of this size there is room for.
+    /// How many answers of this size fit.
     fn room(&self, bytes: usize) -> usize {
         self.left.checked_div(bytes).unwrap_or(self.left)
     }
 
-    /// Takes answers if there is room for them.
+    /// Takes answers if they fit.
     fn take(&mut self, answers: Vec<Answer>) -> Result<Vec<Answer>, AskError> {
         let bytes = answers.iter().filter_map(|answer| Some(answer.as_ref().ok()?.as_ref()?.len()));
         let left = self.left.checked_sub(bytes.sum());

@@ -1,4 +1,4 @@
-//! What a node is asked about blocks.
+//! Requests for headers, blocks, receipts and ommers, with fallbacks where a node lacks a method.
 
 use std::fmt::Display;
 
@@ -50,7 +50,7 @@ impl BlockTag {
     }
 }
 
-/// What a node says of a block's place. Nothing is proven by it; it tells what to ask for next.
+/// A node's claim about a block's position. It proves nothing; it says what to request next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeaderClaim {
     /// Its number.
@@ -61,7 +61,7 @@ pub struct HeaderClaim {
     pub parent_hash: B256,
 }
 
-/// A block as a node told it, not taken apart yet.
+/// A block as a node sent it, not decoded yet.
 #[derive(Clone, Debug)]
 pub struct NodeBlock {
     which: WantedBlock,
@@ -152,7 +152,7 @@ impl NodeBlock {
     }
 }
 
-/// What a node answered when it was asked for a block's receipts.
+/// A node's answers to a request for a block's receipts.
 #[derive(Clone, Debug)]
 struct BlockReceipts {
     /// One with all of them, or one for each.
@@ -348,7 +348,7 @@ fn take_block(number: u64, answer: Option<Answer>) -> Result<Bytes, FetchError> 
     answer.transpose()?.flatten().ok_or(absent(number, NO_BLOCK))
 }
 
-/// How many ommers a block has by its node's word, if it may have so many.
+/// How many ommers a block has according to its node, if that many are allowed.
 fn count_ommers(number: u64, header: &HashedHeader) -> Result<usize, FetchError> {
     let found = header.uncles.len();
     if found > OMMERS_MAX {

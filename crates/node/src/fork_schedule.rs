@@ -1,4 +1,4 @@
-//! What a node's `eth_config` tells of blobs (EIP-7910).
+//! Blob parameters in a node's `eth_config` (EIP-7910).
 
 use alloy_eips::eip7840::BlobParams;
 use serde::Deserialize;

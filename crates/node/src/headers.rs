@@ -1,4 +1,4 @@
-//! The headers of blocks that a node gave: rebuilt from JSON or, where that gives another hash, raw.
+//! The headers of blocks that a node sent: rebuilt from JSON or, where that gives another hash, raw.
 //!
 //! A header of a later fork has fields that this build cannot encode from JSON. `debug_getRawHeader`
 //! gives it as it is. Where a node does not offer that, its block is refused; the keys that this

@@ -1,4 +1,4 @@
-//! Questions over HTTP and HTTPS.
+//! Requests over HTTP and HTTPS.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -131,6 +131,7 @@ impl Http {
 }
 
 /// A client that trusts what `config` says, and gives a connection up after `connect_timeout`.
+#[must_use]
 pub fn build_client<B>(config: ClientConfig, connect_timeout: Duration) -> HttpClient<B>
 where
     B: Body + Send,

@@ -1,4 +1,4 @@
-//! A limit for log lines that somebody else can cause.
+//! A rate limit for log lines that another party can cause.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 /// Lines that may follow each other at once.
 const BURST: u32 = 6;
-/// Then one line in so long.
+/// Then one line in this time.
 const REFILL_EVERY: Duration = Duration::from_mins(1);
 
 /// How many lines may still be written.

@@ -6,7 +6,7 @@ use super::answers::NodeCall;
 use super::client::Upstream;
 use super::error::AskError;
 
-/// What a method is asked for.
+/// What a method is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MethodUse {
     /// Nothing goes without it.
@@ -26,7 +26,7 @@ pub enum MethodUse {
 pub struct MissingMethod {
     /// Its name.
     pub name: &'static str,
-    /// What it would have been asked for.
+    /// What it would be used for.
     pub purpose: MethodUse,
 }
 

@@ -1,4 +1,4 @@
-//! How many questions a node is asked at a time: more while it keeps up, half when it does not.
+//! How many requests a node gets at a time: additive increase while it keeps up, half when it does not.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -128,7 +128,7 @@ impl Drop for Turn<'_> {
         let mut state = self.pace.lock();
         state.under_way = state.under_way.saturating_sub(1);
         drop(state);
-        // Whoever is woken may find the limit lowered, and somebody else waits for its raising.
+        // All: one that is woken may find the limit lowered.
         self.pace.changed.notify_waiters();
     }
 }

@@ -107,8 +107,7 @@ pub(super) fn rebuild(
     })
 }
 
-/// What of a block this build does not know, if there is anything. Only a block that does not prove
-/// itself is asked for it.
+/// What this build does not know of a block. Called only for blocks that fail verification.
 pub(super) fn find_unknown(header_rlp: &[u8], parts: &Parts<'_>) -> Option<String> {
     let is_header_known = chain::decode_header(header_rlp)
         .is_ok_and(|header| alloy_rlp::encode(&header) == *header_rlp);

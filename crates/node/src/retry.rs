@@ -1,4 +1,4 @@
-//! Asking a node again: how often, and after which pauses.
+//! Retries of one request.
 
 use tokio::time::sleep;
 use tracing::debug;

@@ -12,7 +12,7 @@ pub enum SourceFault {
     /// It does not prove itself, or does not descend from the one before it.
     #[error("upstream {name}: {mismatch}")]
     False {
-        /// Who told it.
+        /// The node.
         name: String,
         /// Its place in the order of preference.
         member_index: usize,
@@ -22,18 +22,18 @@ pub enum SourceFault {
     /// It could not be rebuilt.
     #[error("upstream {name}: {cause}")]
     Fetch {
-        /// Who told it.
+        /// The node.
         name: String,
         /// Its place in the order of preference.
         member_index: usize,
         /// Why.
         cause: FetchError,
     },
-    /// It does not fit a block that is held, or that another node told, which proves neither of them
+    /// It does not fit a block that is held, or that another node sent, which proves neither of them
     /// wrong.
     #[error("upstream {name}: {said}")]
     Differs {
-        /// Who told it.
+        /// The node.
         name: String,
         /// Its place in the order of preference.
         member_index: usize,

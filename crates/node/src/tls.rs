@@ -1,4 +1,4 @@
-//! TLS as all upstreams have it.
+//! TLS of upstream connections.
 
 use std::sync::Arc;
 

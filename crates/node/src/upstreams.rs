@@ -1,4 +1,4 @@
-//! Several nodes in order of preference: who is asked, who rests, who is not believed any more.
+//! Several nodes in order of preference. The first healthy one is asked; every one must follow our chain.
 
 mod claims;
 mod error;
@@ -32,28 +32,27 @@ use member::ExcludedBlocks;
 pub use member::{Member, MemberHealth, UpstreamStatus};
 pub use news::TipNews;
 
-/// For what a node says of the places of blocks, however often it is asked: a few bytes, and another
-/// node may know.
+/// For short requests about positions of blocks, retries included.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(10);
-/// The same of a node that failed the last time, while another is well.
+/// The same for a node that failed the last time, while another is healthy.
 const CLAIM_TIMEOUT_FAILED: Duration = Duration::from_secs(2);
 
-/// For a block that a node lacks, at the most: another backend of the same address may have it. What is
-/// still absent then is pruned.
+/// For a block that a node lacks: another backend of the same address may have it. What is still absent
+/// after this is pruned.
 const ABSENT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long nodes are left alone.
+/// How long nodes are not asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestLimits {
     /// After a first failure; twice as long after each further one.
     pub failure_begin: Duration,
-    /// After any number of failures at the most.
+    /// The longest pause after failures.
     pub failure_max: Duration,
     /// After an invalid response, or where a node follows another chain.
     pub quarantine: Duration,
-    /// So long a node that fails keeps its say in what is final, where no quorum is asked for. A
-    /// restart or a short outage of the preferred node must not let another one finalise blocks, which
-    /// nothing takes back; an outage of minutes delays sealing and nothing else.
+    /// A node that has failed for less than this still decides what is final, where there is no quorum.
+    /// A restart or a short outage of the preferred node must not let another one finalise blocks, which
+    /// is irreversible; an outage of minutes only delays sealing.
     pub stand_in_after: Duration,
 }
 
@@ -69,7 +68,7 @@ impl Default for RestLimits {
 }
 
 impl RestLimits {
-    /// The pause after so many failures and one more.
+    /// The pause after one more failure.
     fn failure_pause(&self, failures: u32) -> Duration {
         PauseRange { begin: self.failure_begin, max: self.failure_max }.after(failures)
     }
@@ -87,39 +86,39 @@ pub struct Upstreams {
     genesis_hash: Option<B256>,
     /// The last block before Byzantium, if the chain has one.
     pre_byzantium: Option<u64>,
-    /// Whose word on what is final was last asked for.
+    /// The node that last decided what is final.
     decider: AtomicUsize,
 }
 
 /// A node by its place in the order of preference.
 pub(crate) type MemberIndex = usize;
 
-/// What nodes are asked about, as far as it says who may answer and how long that may take.
+/// The subject of a request: which node may answer, and how long that may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum QuestionSubject {
-    /// The places of blocks, which any node may tell: short.
+    /// Positions of blocks, from any node: short.
     Claims,
-    /// The same, by the word of the node that decides.
+    /// The same, from the node that decides.
     Decided,
-    /// Blocks, which may be long and may be many.
+    /// Blocks, which may be large.
     Blocks,
 }
 
-/// What one round of questions came to without an answer.
+/// The outcome of one round of requests without an answer.
 #[derive(Debug, Default)]
 struct Refusals {
     missing: Option<(u64, Vec<String>)>,
     unknown: Option<(u64, String)>,
-    /// Who answered that it does not give it, or did not give it in time.
+    /// Nodes that refused, or were late.
     refused: Vec<String>,
-    /// Whose blocks do not fit.
+    /// Nodes whose blocks do not fit.
     differing: Vec<String>,
     /// Whether a node that gave no answer now may give it soon.
     may_come: bool,
 }
 
 impl Upstreams {
-    /// Nodes of a chain, the preferred one first. Nothing is asked yet.
+    /// Nodes of a chain, the preferred one first. Nothing is requested yet.
     pub fn new(
         urls: Vec<UpstreamUrl>,
         spec: &ChainSpec,
@@ -156,20 +155,20 @@ impl Upstreams {
         self.quorum
     }
 
-    /// What is known of every node now.
+    /// The current status of every node.
     #[must_use]
     pub fn statuses(&self) -> Vec<UpstreamStatus> {
         self.members.iter().map(Member::status).collect()
     }
 
-    /// What a node is called.
+    /// The name of a node.
     #[must_use]
     pub fn name(&self, member_index: usize) -> &str {
         self.members.get(member_index).map_or("unknown", |member| member.upstream.name())
     }
 
-    /// Which chain the nodes follow, by the word of those that decide what is final: an empty folder
-    /// remembers it for good.
+    /// Which chain the nodes follow, according to those that decide what is final: an empty folder
+    /// keeps it.
     pub async fn introduce(&self) -> Result<Identity, UpstreamsError> {
         if self.quorum > 1 {
             return self.agree_on_chain().await;
@@ -183,14 +182,14 @@ impl Upstreams {
             if let Some(identity) = identities.into_iter().flatten().next() {
                 return Ok(identity);
             }
-            // It may have been set aside just now, and then the next one decides.
+            // If it was quarantined just now, the next one decides.
             if self.decider() == decider {
                 return Err(self.none_left_for(QuestionSubject::Decided));
             }
         }
     }
 
-    /// The chain that so many nodes follow as must agree.
+    /// The chain that a quorum follows.
     async fn agree_on_chain(&self) -> Result<Identity, UpstreamsError> {
         let asked = self.members.iter().map(|member| async move {
             let is_asked = !member.is_quarantined();
@@ -216,7 +215,7 @@ impl Upstreams {
         join_all(self.members.iter().map(|member| self.is_ready(member))).await;
     }
 
-    /// The blob parameters that the first node that tells any goes by, with the times from which on.
+    /// The blob parameters of the first node that reports any, with their activation times.
     pub async fn fetch_blob_params(&self) -> Vec<(u64, BlobParams)> {
         for member in &self.members {
             if !self.is_ready(member).await {
@@ -377,15 +376,14 @@ impl Upstreams {
             && (matches!(error, FetchError::Ask(AskError::Late(_)))
                 || (error.is_refusal() && !patience.is_zero()))
         {
-            // Its word of the tip counts on, if it gives that: old blocks that a node refuses say nothing
-            // of new ones.
+            // Its tip still counts: old blocks that a node refuses say nothing about new ones.
             member.late_with_blocks(&error.to_string(), self.rest);
             refusals.may_come = true;
             if patience.is_zero() {
                 refusals.refused.push(said);
             }
         } else if error.is_refusal() && patience.is_zero() && subject != QuestionSubject::Claims {
-            // It answers: another is asked for this block, and its word of the tip counts on.
+            // It answers: another is asked for this block, and its tip still counts.
             member.refused(&error.to_string());
             refusals.refused.push(said);
         } else {
@@ -442,8 +440,8 @@ impl Upstreams {
         member.is_identified() || self.identify(member).await.is_some()
     }
 
-    /// Asks a node which chain it follows. One of another chain is set aside, one that does not answer
-    /// rests.
+    /// Asks a node which chain it follows. One of another chain is quarantined, one that does not answer
+    /// backs off.
     async fn identify(&self, member: &Member) -> Option<Identity> {
         let time = self.claim_timeout(member);
         let asked = timeout(time, member.upstream.fetch_identity()).await;
@@ -466,7 +464,7 @@ impl Upstreams {
         }
     }
 
-    /// What is needed to rebuild some blocks, and who told it.
+    /// Fetches what is needed to rebuild some blocks, and says from which node.
     pub async fn fetch_blocks(
         &self,
         wanted: &[WantedBlock],
@@ -476,7 +474,7 @@ impl Upstreams {
         self.ask_any(wanted, patience, QuestionSubject::Blocks, ask).await
     }
 
-    /// What is needed to rebuild some blocks, from this node and no other.
+    /// Fetches what is needed to rebuild some blocks from this node.
     pub async fn fetch_blocks_of(
         &self,
         member_index: MemberIndex,

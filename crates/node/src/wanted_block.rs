@@ -1,10 +1,10 @@
-//! Which block is asked for: by its number, or by its hash.
+//! The block that is requested: by its number, or by its hash.
 
 use alloy_primitives::B256;
 
 use super::answers::NodeCall;
 
-/// Which block is asked for.
+/// A requested block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WantedBlock {
     /// Whatever the node has under this number.
@@ -27,7 +27,7 @@ impl WantedBlock {
         }
     }
 
-    /// The block's hash, if it is told.
+    /// The block's hash, if it is known.
     #[must_use]
     pub fn hash(&self) -> Option<B256> {
         match self {

@@ -340,7 +340,7 @@ mod tests {
         let answer = async {
             node.next().await.unwrap().unwrap();
             node.send(Frame::text("[{},{}]")).await.unwrap();
-            // Whoever has read over the list takes this.
+            // A reader that ignored the list would take this.
             node.send(Frame::text("{\"id\":1,\"result\":null}")).await.unwrap();
         };
         let (answered, ()) = tokio::join!(ask(&socket, 4096), answer);

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy_primitives::B256;
+use archive::shown;
 use node::AskError;
 use thiserror::Error;
 
 use super::list::ListFault;
-use crate::archive::shown;
 
 /// Other files of an era that are told one by one when none of them could be had.
 const OTHERS_SHOWN_MAX: usize = 4;

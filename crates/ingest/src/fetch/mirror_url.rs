@@ -8,12 +8,11 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use archive::ArchiveName;
 use hyper::Uri;
 use hyper::header::HeaderValue;
 use node::UpstreamUrl;
 use thiserror::Error;
-
-use crate::archive::ArchiveName;
 
 /// The list that has names and checksums.
 pub(super) const SUMS_NAME: &str = "checksums_sha256.txt";

@@ -7,9 +7,9 @@ use std::ops::ControlFlow;
 
 use chain::{Block, Start, Verified, Verifier};
 use node::{HeaderClaim, NodeBlock, UpstreamsError};
+use pool::map_in_order;
 
 use super::{FollowError, Follower};
-use crate::pool::map_in_order;
 use crate::stop::is_stopped;
 
 impl Follower {
@@ -67,7 +67,7 @@ impl Follower {
         match error {
             FollowError::Fetch { cause, .. } => self.upstreams.blame(member_index, cause),
             FollowError::False { .. } => {
-                self.upstreams.quarantine(member_index, &error.to_string())
+                self.upstreams.quarantine(member_index, &error.to_string());
             }
             FollowError::Upstreams(_)
             | FollowError::Store(_)

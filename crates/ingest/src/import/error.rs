@@ -1,11 +1,10 @@
 //! Why blocks were not taken.
 
+use archive::ArchiveError;
 use chain::BlockRange;
 use node::SourceFault;
 use store::StoreError;
 use thiserror::Error;
-
-use crate::archive::ArchiveError;
 
 /// Why a file, or a unit of an upstream's blocks, was not taken. Nothing of it is held then.
 #[derive(Debug, Error)]

@@ -1,4 +1,6 @@
-//! Which block is the tip, and what is final: by the word of one node, or of as many as must agree.
+//! Which block is the tip, and what is final: according to one node, or to a quorum. Another node may
+//! stand in for the preferred one for the tip; what is final only the preferred one says, until it has
+//! failed for long.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -36,14 +38,14 @@ type TagAnswers = (Vec<(MemberIndex, HeaderClaim)>, usize);
 pub struct AgreedTip {
     /// The block.
     pub claim: HeaderClaim,
-    /// The highest number that so many nodes have reached as must agree, each on its own branch.
+    /// The highest number that a quorum has reached, each node on its own branch.
     pub reached: u64,
     /// The node that said so, by its place in the order of preference; 0 for a quorum.
     pub member_index: usize,
 }
 
 impl Upstreams {
-    /// What the first node that is well says of the places of some blocks.
+    /// Positions of some blocks according to the first healthy node.
     pub async fn fetch_claims(
         &self,
         tags: &[BlockTag],
@@ -53,7 +55,7 @@ impl Upstreams {
         self.ask_any(&[], patience, QuestionSubject::Claims, ask).await
     }
 
-    /// The blocks below one, down to `first`, by the word of the first node that has them as its
+    /// The blocks below one, down to `first`, according to the first node that has them as its
     /// ancestors: others may be on other branches.
     pub async fn fetch_ancestors(
         &self,
@@ -86,8 +88,7 @@ impl Upstreams {
         }
     }
 
-    /// The block of a number on the way to the tip, on which so many nodes as must agree do. `None` if
-    /// they do not, or do not have it.
+    /// The block of a number on the way to the tip on which a quorum agrees. `None` if there is none.
     pub async fn fetch_agreed(&self, tag: BlockTag) -> Result<Option<HeaderClaim>, UpstreamsError> {
         if self.quorum == 1 {
             let (_, claims) = self.fetch_claims(&[tag], Duration::ZERO).await?;
@@ -116,7 +117,7 @@ impl Upstreams {
         Ok(claims)
     }
 
-    /// The block of a name or a number by the word of those that decide what is final: the preferred
+    /// The block of a name or a number according to those that decide what is final: the preferred
     /// node, the next one if that has failed for long, or a quorum. `None` if they have no such block.
     /// Nodes that rest are waited for until `patience` is over, if those that do not are too few.
     pub async fn fetch_decided(
@@ -182,8 +183,7 @@ impl Upstreams {
         member_index
     }
 
-    /// The highest block on which so many nodes as must agree do; with one that is enough, the tip of
-    /// the first that is well.
+    /// The highest block on which a quorum agrees; without a quorum, the tip of the first healthy node.
     pub async fn fetch_tip(&self) -> Result<AgreedTip, UpstreamsError> {
         if self.quorum == 1 {
             let (member_index, claims) =
@@ -222,9 +222,9 @@ impl Upstreams {
         Ok(AgreedTip { claim: found, reached: highest, member_index: 0 })
     }
 
-    /// A tip could not be reached because this block is missing. If the node that told the tip lacks the
+    /// A tip could not be reached because this block is missing. If the node that reported the tip lacks the
     /// block too, time and again, it counts as failing for as long as it does, and another may stand in.
-    /// A quorum tells no tip that its nodes lack.
+    /// A quorum reports no tip that its nodes lack.
     pub async fn doubt_tip(&self, tip: AgreedTip, missing: u64) {
         let number = tip.claim.number;
         let Some(member) = self.members.get(tip.member_index) else { return };
@@ -249,7 +249,7 @@ impl Upstreams {
         }
     }
 
-    /// Whether so many nodes as must agree have this block under its number.
+    /// Whether a quorum has this block under its number.
     pub async fn is_agreed(&self, claim: HeaderClaim) -> bool {
         if self.quorum == 1 {
             return true;
@@ -258,7 +258,7 @@ impl Upstreams {
         claims.iter().filter(|(_, other)| other.hash == claim.hash).count() >= self.quorum
     }
 
-    /// What every node that is well has under a name.
+    /// What every available node has under a name.
     pub async fn ask_all(&self, tag: BlockTag) -> Vec<(MemberIndex, HeaderClaim)> {
         let asked = self.members.iter().enumerate().map(|(member_index, member)| async move {
             Some((member_index, self.ask_tag(member, tag, Duration::ZERO).await??))
@@ -266,8 +266,8 @@ impl Upstreams {
         join_all(asked).await.into_iter().flatten().collect()
     }
 
-    /// What nodes that are well have under a name, by all that answer no later than [`QUORUM_GRACE`]
-    /// after as many did as must agree. Those that are later rest.
+    /// What nodes have under a name: those that answer within [`QUORUM_GRACE`] after a quorum did. Later
+    /// ones back off.
     async fn ask_quorum(&self, tag: BlockTag, patience: Duration) -> TagAnswers {
         let asked = self.members.iter().enumerate().map(|(member_index, member)| async move {
             (member_index, self.ask_tag(member, tag, patience).await)
@@ -301,7 +301,7 @@ impl Upstreams {
     }
 
     /// Whether the answers that are still awaited need not be: as many nodes answered as must agree,
-    /// and where one block is asked for, they agree on it or cannot any more.
+    /// and where one block is requested, they agree on it or cannot any more.
     fn is_enough(
         &self,
         tag: BlockTag,

@@ -9,7 +9,7 @@ use crate::error::AskError;
 /// Why no node could answer.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum UpstreamsError {
-    /// Every one of them fails, rests or was set aside.
+    /// Every one of them is backing off or quarantined.
     #[error("no upstream answers: {0}")]
     NoneLeft(String),
     /// None of them has the block.
@@ -68,8 +68,8 @@ pub enum UpstreamsError {
         /// What they say.
         said: String,
     },
-    /// Nobody wants the answer any more.
-    #[error("told to stop")]
+    /// The caller was stopped.
+    #[error("stopped")]
     Stopped,
     /// A node cannot be asked at all.
     #[error("upstream {name}: {cause}")]

@@ -1,4 +1,4 @@
-//! News of new tips over a subscription.
+//! Notifications of new tips.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl TipNews {
         let _ = self.news.changed().await;
     }
 
-    /// Whether the preferred node tells them.
+    /// Whether they are of the preferred node.
     #[must_use]
     pub fn is_of_preferred(&self) -> bool {
         self.member_index == 0
@@ -40,7 +40,7 @@ impl TipNews {
 }
 
 impl Upstreams {
-    /// Subscribes to the tips of the first node that offers it, and tells how to hear of them.
+    /// Subscribes to the tips of the first node that offers it.
     pub async fn subscribe(&self) -> Option<TipNews> {
         for (member_index, member) in self.members.iter().enumerate() {
             let Some(news) = member.upstream.news() else { continue };
