@@ -184,11 +184,10 @@ async fn prove(
         ));
     };
     let anchors = Anchors::none();
-    let proven =
-        fetched.rebuild(spec).map_err(|error| error.to_string()).and_then(|(candidate, _)| {
-            let mut verifier = Verifier::new(spec, &anchors, Start::At(number));
-            verifier.verify(candidate).map_err(|error| error.to_string())
-        });
+    let proven = fetched.rebuild(spec).map_err(|error| error.to_string()).and_then(|candidate| {
+        let mut verifier = Verifier::new(spec, &anchors, Start::At(number));
+        verifier.verify(candidate).map_err(|error| error.to_string())
+    });
     Ok(match proven {
         Ok(block) => {
             let count = block.transactions.len();
