@@ -51,7 +51,6 @@ mod published;
 pub mod read;
 mod reader;
 pub mod repair;
-mod run_subject;
 pub mod stat;
 mod store;
 mod view;
@@ -79,7 +78,7 @@ pub use lookups::{SegmentKeys, merge_run_files};
 pub use missing_file::MissingFile;
 pub use published::PublishedHistory;
 pub use reader::{ReadCounts, Reader};
-pub use run_subject::RunSubject;
+pub use segment::index::RunSubject;
 pub use store::{CurrentView, FileFault, Store, Watcher};
 pub use view::{
     BlockFacts, HashedBlock, LogSearch, LoggedRows, OpenTails, StoredBlock, StoredHeader,

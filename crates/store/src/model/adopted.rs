@@ -16,8 +16,8 @@ use crate::error::StoreError;
 use crate::limits::Limits;
 use crate::manifest::{Manifest, ManifestConflict};
 use crate::names::is_segment_name;
-use crate::run_subject::RunSubject;
 use crate::writer::{AdoptedSegments, CommitFacts};
+use segment::index::RunSubject;
 
 const CRASH: Crash = Crash { may_tear_writes: true, may_keep_names: true };
 
