@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use chain::accumulator::EPOCH_BLOCKS;
 use chain::trust::Anchors;
 use chain::{BlockNumber, BlockRange, ChainSpec, Fault};
+use pool::map_in_order;
 use store::check::{CheckCounts, CheckedGroup, CheckedLogs, SegmentCheck, check_layout, check_run};
 use store::layout::{join_ranges, overlap, slot_of, subtract};
 use store::manifest::{Manifest, RunEntry, SegmentEntry};
@@ -17,7 +18,6 @@ use store::read::block_on;
 use store::{CommitFacts, Reader, StoreError, View, WriteFault};
 
 use crate::epochs::{EpochProof, ProvenEpoch, epoch_blocks, prove_epoch};
-use crate::pool::map_in_order;
 use crate::prove::{BlockDone, Progress};
 
 /// What a check found to be true.

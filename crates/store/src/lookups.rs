@@ -7,6 +7,8 @@
 
 mod slot;
 mod sources;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

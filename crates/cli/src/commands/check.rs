@@ -13,7 +13,7 @@ use chain::ChainSpec;
 use chain::accumulator::EpochRoots;
 use chain::trust::Anchor;
 use ingest::check::{CheckedFolder, check_all, find_facts};
-use ingest::pool::threads_default;
+use pool::threads_default;
 use store::check::CheckCounts;
 use store::head::Recovery;
 use store::journal::unlisted_segments;

@@ -7,10 +7,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use ingest::archive::{ArchiveName, shown};
+use archive::{ArchiveName, shown};
 use ingest::folder_chain::spec_by_name;
-use ingest::pool::threads_default;
 use ingest::survey::{Job, NoArchives, find_archives, survey};
+use pool::threads_default;
 
 use crate::Failure;
 use crate::args::verify::VerifyArgs;

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use alloy_primitives::B256;
+use archive::{ArchiveName, Format};
 use chain::BlockRange;
 use chain::trust::Anchors;
 
 use super::list::{ListFault, MirrorList, named_range, parse_sums, parse_urls};
 use super::mirror_url::{HttpTarget, MirrorUrl};
-use crate::archive::{ArchiveName, Format};
 use crate::import::order_files;
 
 /// An archive that mirrors have.

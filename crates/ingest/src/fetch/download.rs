@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::B256;
+use archive::hash_file;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -17,7 +18,6 @@ use super::mirror_state::{MirrorChoice, PartOnDisk};
 use super::mirrors::Mirrors;
 use super::partial::{DownloadFolder, PartialFile, on_disk, remove_file};
 use super::task::{FileTask, WholeDownload};
-use crate::archive::hash_file;
 use crate::stop::until_stopped;
 use crate::upstream::AskError;
 

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy_primitives::B256;
+use archive::shown;
 use thiserror::Error;
 
 use super::list::ListFault;
-use crate::archive::shown;
 use crate::upstream::AskError;
 
 /// Other files of an era that are told one by one when none of them could be had.

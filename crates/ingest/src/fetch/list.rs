@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use alloy_primitives::{B256, hex};
+use archive::{ARCHIVE_BLOCKS_MAX, ArchiveName, ChecksumList, ChecksumListError};
 use chain::BlockRange;
 use store::disk::is_file_name;
 use store::layout::overlap;
 use thiserror::Error;
 
 use super::mirror_url::{HttpTarget, MirrorUrl, SUMS_NAME, URLS_NAME};
-use crate::archive::{ARCHIVE_BLOCKS_MAX, ArchiveName, ChecksumList, ChecksumListError};
 
 /// Bytes of an archive's name. The name of its part is longer, and systems allow 255.
 const NAME_BYTES_MAX: usize = 200;

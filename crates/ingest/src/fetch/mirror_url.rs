@@ -8,11 +8,11 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use archive::ArchiveName;
 use hyper::Uri;
 use hyper::header::HeaderValue;
 use thiserror::Error;
 
-use crate::archive::ArchiveName;
 use crate::upstream::UpstreamUrl;
 
 /// The list that has names and checksums.

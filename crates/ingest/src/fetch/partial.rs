@@ -12,10 +12,10 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::{B256, hex};
+use archive::ArchiveName;
 use sha2::{Digest as _, Sha256};
 
 use super::error::DownloadError;
-use crate::archive::ArchiveName;
 
 /// What the name of a part ends with.
 const PARTIAL_END: &str = ".partial";

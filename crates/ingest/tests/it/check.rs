@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use alloy_primitives::U256;
+use archive::{Archive, Format};
 use chain::accumulator::EpochRoots;
 use chain::trust::{Anchor, AnchoredBy, Anchors, TrustStatus};
 use chain::{BlockNumber, BlockRange, ChainSpec};
-use ingest::archive::{Archive, Format};
 use ingest::check::{CheckedFolder, check_all, find_facts};
 use ingest::export::{ExportFormat, Exporter, held_by, plan};
 use ingest::import::ImportSettings;
 use ingest::prove::NoProgress;
-use ingest::sample::{NETWORK_NAME, Payload, SampleSettings};
+use sample::{NETWORK_NAME, Payload, SampleSettings};
 use store::check::CheckCounts;
 use store::read::block_on;
 use store::{AdoptedSegments, CommitFacts, Reader, StoreError, Writer};

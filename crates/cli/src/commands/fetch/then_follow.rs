@@ -41,7 +41,7 @@ pub(super) fn serve_args(
     let Command::Serve(mut serve) = parse_inner(&typed)?.command else { return Ok(None) };
     serve.follow.upstream.clone_from(&args.upstream);
     serve.follow.chain.clone_from(&args.chain);
-    serve.limits.check()?;
+    serve.check()?;
     Ok(Some(*serve))
 }
 

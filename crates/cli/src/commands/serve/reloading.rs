@@ -11,7 +11,6 @@ use rpc::http::{HttpSettings, RenewedIdentity, Server, Tls};
 use rpc::{AdmissionSettings, Service, ServiceSettings};
 use tokio::signal::unix::Signal;
 use tracing::{error, info, warn};
-use tracing_subscriber::EnvFilter;
 
 use super::admission::{ServerReach, put_in_force};
 use super::last_reload::LastReload;
@@ -183,7 +182,7 @@ impl Reloader {
         if let (Some(file), None) = (&self.started.file, &args.given.file) {
             bail!("{}: it was there at the start, and is gone", file.display());
         }
-        args.limits.check().map_err(to_error)?;
+        args.check().map_err(to_error)?;
         Ok((*args, verbosity))
     }
 
@@ -199,7 +198,7 @@ impl Reloader {
     /// Logs what has changed since the last time, and what only a restart changes.
     fn tell(&self, args: &ServeArgs, admission: &AdmissionSettings, is_certificate_new: bool) {
         // The variable is stronger than both, and does not change.
-        let is_by_variable = env::var_os(EnvFilter::DEFAULT_ENV).is_some_and(|it| !it.is_empty());
+        let is_by_variable = log_directives().is_some();
         let is_level = |flag: &str| ["quiet", "verbose"].contains(&flag);
         let changed_among = |flags: &'static [&str]| {
             let changed = self.current.changed_in(&args.given);
