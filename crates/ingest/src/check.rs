@@ -174,8 +174,7 @@ fn is_false(error: &StoreError, file_name: &str) -> bool {
         return cause.is_of_file() && error.to_string().contains(file_name);
     }
     let (StoreError::Segment { file, .. }
-    | StoreError::Lookup { file, .. }
-    | StoreError::Postings { file, .. }
+    | StoreError::Index { file, .. }
     | StoreError::NotListed { file, .. }
     | StoreError::Differs { file, .. }
     | StoreError::Block { file, .. }) = error

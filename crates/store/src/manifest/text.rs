@@ -29,12 +29,11 @@ use std::fmt::{Display, Write as _};
 use std::str::{FromStr, Split};
 
 use chain::{BlockNumber, BlockRange};
-use segment::lookup::RunSpan;
+use segment::index::{RunSpan, RunSubject};
 
 use super::error::{TITLE, TextFault, VERSION, VERSION_PROVEN, VERSION_WITHOUT_LOGS};
 use super::{HeadRecord, Manifest, Network, RunEntry, SegmentEntry};
 use crate::block_id::BlockId;
-use crate::run_subject::RunSubject;
 
 const UNKNOWN: &str = "-";
 const DIGEST_ONLY: &str = "digest-only";

@@ -12,13 +12,12 @@ use chain::BlockRange;
 use super::Writer;
 use crate::disk::Disk;
 use crate::error::StoreError;
-use crate::files::{Claim, check_length, open_postings_on, open_run_on};
+use crate::files::{Claim, check_length, open_run_on};
 use crate::footer::look_at_segment;
 use crate::layout::{HeldRange, overlap, plan_unmerged, slot_of};
 use crate::lookups::{RunSources, build_runs};
 use crate::manifest::{Edit, Manifest, ManifestConflict, Network, RunEntry, SegmentEntry};
 use crate::names::{run_name, segment_name};
-use crate::run_subject::RunSubject;
 use crate::view::View;
 
 /// Files that lie in the folder under their own names, with the digests that their names tell, and that
@@ -179,9 +178,6 @@ fn check_seams(adopted: &View, names: &BTreeSet<String>) -> Result<(), StoreErro
 /// Whether a run has the length and the shape that is said of it; its bytes are made durable.
 fn look_at_run(disk: &dyn Disk, run: &RunEntry) -> Result<(), StoreError> {
     check_length(&run.file_name, disk.file_bytes(&run.file_name)?, run.bytes)?;
-    match run.subject {
-        RunSubject::Logs => drop(open_postings_on(disk, run)?),
-        RunSubject::Transactions | RunSubject::Blocks => drop(open_run_on(disk, run)?),
-    }
+    open_run_on(disk, run)?;
     Ok(disk.append(&run.file_name, &[])?.fsync()?)
 }

@@ -335,8 +335,7 @@ fn is_of_batch(error: &StoreError) -> bool {
             | StoreError::NotOneSegment { .. }
             | StoreError::Conflict(_)
             | StoreError::Segment { .. }
-            | StoreError::Lookup { .. }
-            | StoreError::Postings { .. }
+            | StoreError::Index { .. }
     )
 }
 

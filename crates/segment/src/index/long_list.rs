@@ -1,24 +1,21 @@
 //! Long lists: the places of a key that many blocks have, slot by slot.
 //!
-//! Knows: the bytes of such a list, and which of them tell of some slots.
-//! Never knows: keys, buckets, or where in the file the list lies.
-//!
 //! A table tells how many bytes each slot of the file has; the pieces follow, one a slot, each with a
 //! checksum. So a query over few slots reads the table and few pieces, and merging two lists copies
 //! their pieces. Where a bit for every place of the slot takes less than the list, there is a bitmap.
 
 use std::ops::Range;
 
-use super::error::CorruptPostings;
+use super::bits::{Packer, WIDTH_MAX, read, width_of, words};
+use super::bucket::{CHECKSUM_BYTES, seal, unseal};
+use super::error::CorruptIndex;
 use super::list::ListShape;
 use super::part::{SLOT_PLACE_BITS, SlotParts};
-use crate::bytes::wide;
-use crate::lookup::bits::{Packer, WIDTH_MAX, read, width_of, words};
+use crate::bytes::{slice, wide};
 
 /// Bytes of all places of a slot, a bit each.
 const BITMAP_BYTES: usize = 1 << (SLOT_PLACE_BITS - 3);
 const COUNT_BYTES: usize = 3;
-const CHECKSUM_BYTES: usize = 4;
 
 /// Whether a list of so many places in a file of so many slots is long: an average slot has enough of
 /// them to be worth a piece.
@@ -55,20 +52,14 @@ impl SlotPiece {
             shape.put(places, &mut packer);
             packer.finish();
         }
-        bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+        seal(0, 0, &mut bytes);
         Self { slot, count, bytes }
     }
 
-    /// A piece that was read.
-    fn parse(slot: u64, bytes: &[u8]) -> Result<Self, CorruptPostings> {
-        let fault = |reason| CorruptPostings::Content { part: "piece", number: slot, reason };
-        let (body, expected) = bytes
-            .split_last_chunk::<CHECKSUM_BYTES>()
-            .ok_or_else(|| fault("it has no checksum"))?;
-        let (expected, found) = (u32::from_le_bytes(*expected), crc32fast::hash(body));
-        if expected != found {
-            return Err(CorruptPostings::Checksum { part: "piece", number: slot, expected, found });
-        }
+    /// A piece that was read, which begins at byte `at` of its file.
+    fn parse(slot: u64, at: u64, bytes: &[u8]) -> Result<Self, CorruptIndex> {
+        let fault = |reason| CorruptIndex::Content { part: "piece at byte", at, reason };
+        let body = unseal("piece at byte", at, 0, bytes)?;
         let count = body.first_chunk::<COUNT_BYTES>().ok_or_else(|| fault("it has no count"))?;
         let [low, middle, high] = *count;
         let count = u64::from(u32::from_le_bytes([low, middle, high, 0]));
@@ -81,7 +72,7 @@ impl SlotPiece {
     }
 
     /// The places, in order.
-    pub(super) fn places(&self) -> Result<Vec<u64>, CorruptPostings> {
+    pub(super) fn places(&self) -> Result<Vec<u64>, CorruptIndex> {
         let end = self.bytes.len().saturating_sub(CHECKSUM_BYTES);
         let body = self.bytes.get(COUNT_BYTES..end).unwrap_or_default();
         let shape = ListShape::new(self.count, SLOT_PLACE_BITS);
@@ -91,9 +82,9 @@ impl SlotPiece {
         } else {
             shape.read(body, 0)
         };
-        places.ok_or(CorruptPostings::Content {
-            part: "piece",
-            number: self.slot,
+        places.ok_or(CorruptIndex::Content {
+            part: "piece of slot",
+            at: self.slot,
             reason: "its places are not those of a writer",
         })
     }
@@ -149,8 +140,7 @@ impl LongList {
             packer.push(piece.map_or(0, length), width);
         }
         packer.finish();
-        let checksum = crc32fast::hash(out.get(begin..).unwrap_or_default());
-        out.extend(checksum.to_le_bytes());
+        seal(0, begin, out);
         self.pieces.iter().for_each(|piece| out.extend_from_slice(&piece.bytes));
         let bytes = wide(out.len().saturating_sub(begin));
         LongListEntry { width, bytes, count: self.count() }
@@ -184,33 +174,24 @@ impl LongListPlace {
     }
 
     /// Reads the table from the bytes of [`Self::table_range`].
-    pub fn read_table(&self, bytes: &[u8]) -> Result<LongListTable, CorruptPostings> {
-        let content = |reason| CorruptPostings::Content {
-            part: "long list at byte",
-            number: self.start,
-            reason,
-        };
-        let found = wide(bytes.len());
-        let expected = self.table_bytes();
+    pub fn read_table(&self, bytes: &[u8]) -> Result<LongListTable, CorruptIndex> {
+        let fault =
+            |reason| CorruptIndex::Content { part: "long list at byte", at: self.start, reason };
+        let (expected, found) = (self.table_bytes(), wide(bytes.len()));
         if found != expected || self.entry.width > WIDTH_MAX {
-            return Err(CorruptPostings::Length { part: "table of a long list", expected, found });
+            return Err(CorruptIndex::Length { part: "table of a long list", expected, found });
         }
-        let (table, checksum) = bytes.split_last_chunk().ok_or_else(|| content("no checksum"))?;
-        let (expected, found) = (u32::from_le_bytes(*checksum), crc32fast::hash(table));
-        if expected != found {
-            let (part, number) = ("table of the long list at byte", self.start);
-            return Err(CorruptPostings::Checksum { part, number, expected, found });
-        }
+        let table = unseal("table of the long list at byte", self.start, 0, bytes)?;
         let mut at = self.table_range().end;
         let mut starts = vec![at];
         for slot in 0..self.slot_count {
             let bit = slot.saturating_mul(self.entry.width.into());
             let length = read(table, bit, self.entry.width);
-            at = at.saturating_add(length.ok_or_else(|| content("its table is cut short"))?);
+            at = at.saturating_add(length.ok_or_else(|| fault("its table is cut short"))?);
             starts.push(at);
         }
         if at != self.range().end {
-            return Err(content("its pieces do not fill it"));
+            return Err(fault("its pieces do not fill it"));
         }
         Ok(LongListTable { starts })
     }
@@ -247,7 +228,7 @@ impl LongListTable {
         &self,
         slots: Range<u64>,
         bytes: &[u8],
-    ) -> Result<Vec<(u64, SlotParts)>, CorruptPostings> {
+    ) -> Result<Vec<(u64, SlotParts)>, CorruptIndex> {
         let pieces = self.read_pieces(slots, bytes)?;
         pieces.iter().map(|piece| Ok((piece.slot, SlotParts::of(&piece.places()?)))).collect()
     }
@@ -256,19 +237,19 @@ impl LongListTable {
         &self,
         slots: Range<u64>,
         bytes: &[u8],
-    ) -> Result<Vec<SlotPiece>, CorruptPostings> {
+    ) -> Result<Vec<SlotPiece>, CorruptIndex> {
         let range = self.pieces_range(slots.clone());
         let expected = range.end.saturating_sub(range.start);
         let found = wide(bytes.len());
         if expected != found {
-            return Err(CorruptPostings::Length { part: "pieces of a long list", expected, found });
+            return Err(CorruptIndex::Length { part: "pieces of a long list", expected, found });
         }
         let offset = |slot| self.start(slot).saturating_sub(range.start);
         let mut pieces = Vec::new();
         for slot in slots {
             let piece = offset(slot)..offset(slot.saturating_add(1));
             if !piece.is_empty() {
-                pieces.push(SlotPiece::parse(slot, crate::bytes::slice(bytes, &piece))?);
+                pieces.push(SlotPiece::parse(slot, self.start(slot), slice(bytes, &piece))?);
             }
         }
         Ok(pieces)

@@ -1,4 +1,4 @@
-//! Runs as a whole: built, merged, probed, damaged.
+//! Runs of ordinals as a whole: built, merged, probed, damaged.
 
 #![expect(clippy::arithmetic_side_effects, reason = "a test that overflows fails")]
 
@@ -8,8 +8,9 @@ use alloy_primitives::B256;
 use chain::SplitMix64;
 
 use super::bits::width_of;
-use super::tail::RunFooter;
+use super::file::Shape;
 use super::*;
+use crate::bytes::slice;
 
 /// A small generator with a fixed seed, so that every run of a test sees the same hashes.
 struct Chance(SplitMix64);
@@ -38,7 +39,7 @@ fn entries(first_slot: u64, counts: &[u32], chance: &mut Chance) -> Entries {
 
 fn build(first_slot: u64, slot_count: u64, entries: &[(B256, Position)]) -> Vec<u8> {
     let span = RunSpan::new(first_slot, slot_count).unwrap();
-    let mut builder = RunBuilder::new(Subject::Transactions, span);
+    let mut builder = OrdinalsBuilder::new(RunSubject::Transactions, span);
     for (hash, position) in entries {
         if span.contains(position.slot) {
             builder.push(hash, *position).unwrap();
@@ -51,13 +52,22 @@ fn length(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).unwrap()
 }
 
-fn slice(file: &[u8], range: Range<u64>) -> &[u8] {
-    let [start, end] = [range.start, range.end].map(|at| usize::try_from(at).unwrap());
-    file.get(start..end).unwrap_or_default()
+/// Merges two files as a store does, piece by piece.
+pub(super) fn merge_files(left: &[u8], right: &[u8]) -> Result<Vec<u8>, MergeError> {
+    let open =
+        |side, file| Run::from_file(file).map_err(|cause| MergeError::Corrupt { side, cause });
+    let mut merge = Merge::new(open(Side::Left, left)?, open(Side::Right, right)?)?;
+    let mut merged = Vec::new();
+    while let MergeStep::Need { side, range } = merge.step(&mut merged)? {
+        let file = if side == Side::Left { left } else { right };
+        merge.supply(side, slice(file, &range))?;
+    }
+    Ok(merged)
 }
 
-fn probe(run: &Run, file: &[u8], hash: &B256) -> Result<Vec<Position>, CorruptRun> {
-    let found = run.probe(hash, slice(file, run.bucket_range(hash)))?;
+fn probe(run: &Run, file: &[u8], hash: &B256) -> Result<Vec<Position>, CorruptIndex> {
+    let key = IndexKey::of_hash(hash);
+    let found = run.probe(key, slice(file, &run.bucket_range(key)))?;
     Ok(found.into_iter().collect())
 }
 
@@ -100,13 +110,12 @@ fn check_finds(file: &[u8], all: &[(B256, Position)]) {
     }
     let mut held: Vec<Entry> = all
         .iter()
-        .map(|(hash, position)| Entry { prefix: HashPrefix::of(hash), position: *position })
+        .map(|(hash, position)| Entry { key: IndexKey::of_hash(hash), position: *position })
         .collect();
     held.sort_unstable();
     let mut read = Vec::new();
-    for bucket in 0..run.bucket_count() {
-        let range = run.buckets_range(bucket..bucket + 1).unwrap();
-        read.extend(run.entries(bucket, slice(file, range)).unwrap());
+    for (bucket, range) in run.buckets() {
+        read.extend(run.entries(bucket, slice(file, &range)).unwrap());
     }
     assert!(read == held, "the entries of all buckets are what was put in");
 }
@@ -256,9 +265,7 @@ fn forged_checksums_give_errors_or_wrong_candidates_but_no_panic() {
     let intact = build(6, 2, &all);
     let neighbour = build(4, 2, &entries(4, &[10, 10], &mut chance));
     let run = Run::from_file(&intact).unwrap();
-    let buckets: Vec<Range<u64>> = (0..run.bucket_count())
-        .map(|bucket| run.buckets_range(bucket..bucket + 1).unwrap())
-        .collect();
+    let buckets: Vec<Range<u64>> = run.buckets().map(|(_, range)| range).collect();
     let mut refusals = 0;
     for (at, bit) in (0..intact.len()).flat_map(|at| [(at, 1 << (at % 8)), (at, 0xff)]) {
         let mut file = intact.clone();
@@ -271,9 +278,8 @@ fn forged_checksums_give_errors_or_wrong_candidates_but_no_panic() {
         for (hash, _) in all.iter().step_by(23) {
             let _ = probe(&run, &file, hash);
         }
-        for bucket in 0..run.bucket_count() {
-            let range = run.buckets_range(bucket..bucket + 1).unwrap();
-            let _ = run.entries(bucket, slice(&file, range));
+        for (bucket, range) in run.buckets() {
+            let _ = run.entries(bucket, slice(&file, &range));
         }
         refusals += usize::from(merge_files(&neighbour, &file).is_err());
     }
@@ -288,7 +294,7 @@ fn a_file_that_is_cut_short_or_extended_is_refused() {
         assert!(Run::from_file(&file[file.len() - end..]).is_err(), "the last {end} bytes");
     }
     let longer = [&[0], file.as_slice()].concat();
-    assert!(matches!(Run::from_file(&longer), Err(CorruptRun::Length { part: "buckets", .. })));
+    assert!(matches!(Run::from_file(&longer), Err(CorruptIndex::Length { part: "buckets", .. })));
 }
 
 #[test]
@@ -296,31 +302,32 @@ fn a_bucket_that_is_kept_is_checked_before_it_is_first_believed() {
     let all = entries(0, &[2000], &mut Chance(SplitMix64::new(10)));
     let mut file = build(0, 1, &all);
     let run = Run::from_file(&file).unwrap();
-    let damaged = run.bucket_range(&all[0].0);
+    let range_of = |hash: &B256| run.bucket_range(IndexKey::of_hash(hash));
+    let damaged = range_of(&all[0].0);
     file[usize::try_from(damaged.start).unwrap()] ^= 1;
     let (verified, mut refusals) = (VerifiedBuckets::none_of(run.bucket_count()), 0);
     for _ in 0..2 {
         for (hash, position) in &all {
-            let bucket = slice(&file, run.bucket_range(hash));
-            let found = run.probe_kept(hash, bucket, &verified);
+            let (key, bucket) = (IndexKey::of_hash(hash), slice(&file, &range_of(hash)));
+            let found = run.probe_kept(key, bucket, &verified);
             match &found {
                 Ok(found) => assert!(found.clone().into_iter().any(|it| it == *position)),
                 Err(_) => refusals += 1,
             }
-            let checked = run.probe(hash, bucket);
+            let checked = run.probe(key, bucket);
             assert_eq!(format!("{found:?}"), format!("{checked:?}"));
         }
     }
-    let own = all.iter().filter(|(hash, _)| run.bucket_range(hash) == damaged).count();
+    let own = all.iter().filter(|(hash, _)| range_of(hash) == damaged).count();
     assert_eq!(refusals, 2 * own);
     // What was found right is not looked at again: it cannot change where it is kept.
-    let other = all.iter().find(|(hash, _)| run.bucket_range(hash) != damaged).unwrap();
-    let range = run.bucket_range(&other.0);
+    let other = all.iter().find(|(hash, _)| range_of(hash) != damaged).unwrap();
+    let (key, range) = (IndexKey::of_hash(&other.0), range_of(&other.0));
     let checksum = usize::try_from(range.end).unwrap() - 1;
     file[checksum] ^= 1;
-    let bucket = slice(&file, range);
-    assert!(run.probe(&other.0, bucket).is_err());
-    assert!(run.probe_kept(&other.0, bucket, &verified).is_ok());
+    let bucket = slice(&file, &range);
+    assert!(run.probe(key, bucket).is_err());
+    assert!(run.probe_kept(key, bucket, &verified).is_ok());
 }
 
 #[test]
@@ -328,29 +335,53 @@ fn damage_names_the_place_and_both_values() {
     let all = entries(0, &[600], &mut Chance(SplitMix64::new(9)));
     let mut file = build(0, 1, &all);
     let run = Run::from_file(&file).unwrap();
-    let hash = all[0].0;
-    let range = run.bucket_range(&hash);
-    let number = run.geometry().bucket_of(HashPrefix::of(&hash));
-    let short = slice(&file, range.start..range.end - 1);
+    let key = IndexKey::of_hash(&all[0].0);
+    let range = run.bucket_range(key);
     let (found, expected) = (range.end - range.start - 1, range.end - range.start);
     assert_eq!(
-        run.probe(&hash, short).unwrap_err().to_string(),
-        format!(
-            "bucket {number} at byte {}: {found} bytes, directory says {expected}",
-            range.start
-        )
+        run.probe(key, slice(&file, &(range.start..range.end - 1))),
+        Err(CorruptIndex::Length { part: "bucket", expected, found })
     );
+    let mut damaged = slice(&file, &range).to_vec();
+    damaged[0] ^= 1;
+    let refusal = run.probe(key, &damaged);
+    assert!(matches!(refusal, Err(CorruptIndex::Checksum { at, .. }) if at == range.start));
     let end = file.len();
     file[end - 9] ^= 1;
-    let text = Run::from_file(&file).unwrap_err().to_string();
-    assert!(text.starts_with("tail: checksum "), "{text}");
-    file[end - 14] = 9;
-    assert_eq!(Run::from_file(&file).unwrap_err().to_string(), "run format 9, this build reads 1");
-    assert_eq!(
-        Run::from_file(&[1; 44]).unwrap_err().to_string(),
-        "not a run file: it ends with [01, 01, 01, 01, 01, 01, 01, 01], \
-         expected [51, 75, 69, 70, 75, 52, 75, 6e]"
-    );
+    let tail_at = run.buckets().last().unwrap().1.end;
+    let refusal = Run::from_file(&file).unwrap_err();
+    assert!(matches!(refusal, CorruptIndex::Checksum { at, .. } if at == tail_at), "{refusal}");
+    file[end - 13] = 9;
+    let refusal = Run::from_file(&file).unwrap_err();
+    assert_eq!(refusal, CorruptIndex::Version { expected: 1, found: 9 });
+    let refusal = Run::from_file(&[1; 56]).unwrap_err();
+    assert_eq!(refusal, CorruptIndex::Magic { expected: *b"QuipuIdx", found: [1; 8] });
+}
+
+#[test]
+fn files_of_development_builds_are_refused_as_such() {
+    for magic in [b"QuipuRun", b"QuipuPst"] {
+        for before in [0, 44, 4000] {
+            let file = [vec![7; before], magic.to_vec()].concat();
+            assert_eq!(Run::from_file(&file).unwrap_err(), CorruptIndex::Unreleased);
+        }
+    }
+}
+
+#[test]
+fn a_run_answers_only_questions_for_its_own_values() {
+    let ordinals = build(0, 1, &entries(0, &[600], &mut Chance(SplitMix64::new(14))));
+    let postings = PostingsBuilder::new(0).finish().unwrap();
+    for (file, found) in [(ordinals, RunSubject::Transactions), (postings, RunSubject::Logs)] {
+        let run = Run::from_file(&file).unwrap();
+        let key = IndexKey::from_number(0);
+        let bucket = slice(&file, &run.bucket_range(key));
+        let is_of_lists = found == RunSubject::Logs;
+        let expected = if is_of_lists { "ordinals" } else { "posting lists" };
+        let refusal = Some(CorruptIndex::OtherValues { expected, found });
+        assert_eq!(run.probe(key, bucket).err(), refusal.clone().filter(|_| is_of_lists));
+        assert_eq!(run.find_postings(key, bucket).err(), refusal.filter(|_| !is_of_lists));
+    }
 }
 
 #[test]
@@ -362,58 +393,57 @@ fn a_bucket_read_from_the_place_of_another_is_refused() {
     }
     let file = build(0, 1, &all);
     let run = Run::from_file(&file).unwrap();
-    let bytes_of = |bucket| slice(&file, run.buckets_range(bucket..bucket + 1).unwrap());
+    let bytes_of = |bucket| slice(&file, &run.buckets_range(bucket..bucket + 1).unwrap());
     let first = bytes_of(1);
     assert_eq!(run.entries(1, first), Ok(Vec::new()));
     let other = (2..24).find(|bucket| bytes_of(*bucket).len() == first.len()).unwrap();
-    let refusal = run.entries(other, first);
-    assert!(matches!(refusal, Err(CorruptRun::BucketChecksum { bucket, .. }) if bucket == other));
-    assert_eq!(run.entries(24, first), Err(CorruptRun::NoBucket { bucket: 24, bucket_count: 24 }));
+    assert!(matches!(run.entries(other, first), Err(CorruptIndex::Checksum { .. })));
+    assert!(matches!(run.entries(24, first), Err(CorruptIndex::Content { .. })));
 }
 
 #[test]
 fn what_cannot_be_a_run_is_refused() {
     let span = RunSpan::new(2, 2).unwrap();
-    let mut builder = RunBuilder::new(Subject::Blocks, span);
+    let mut builder = OrdinalsBuilder::new(RunSubject::Blocks, span);
     let mut push = |slot, ordinal| builder.push(&B256::ZERO, Position { slot, ordinal });
-    assert_eq!(push(1, 0).unwrap_err().to_string(), "slot 1 is not in slots 2..3");
-    assert_eq!(push(4, 0).unwrap_err().to_string(), "slot 4 is not in slots 2..3");
-    assert_eq!(
-        push(3, u32::MAX).unwrap_err().to_string(),
-        "slot 3: ordinal 4294967295, expected less than 4294967295"
-    );
+    assert_eq!(push(1, 0), Err(BuildError::Slot { slot: 1, span }));
+    assert_eq!(push(4, 0), Err(BuildError::Slot { slot: 4, span }));
+    let (ordinal, ordinal_count) = (u32::MAX, u32::MAX);
+    assert_eq!(push(3, u32::MAX), Err(BuildError::Ordinal { slot: 3, ordinal, ordinal_count }));
     push(3, 0).unwrap();
     push(3, 0).unwrap();
-    assert_eq!(
-        builder.finish().unwrap_err().to_string(),
-        "entry 1 (prefix 0000000000) does not come after the one before it"
-    );
-    let writer = RunWriter::new(Subject::Blocks, span, vec![1], 0);
-    assert_eq!(
-        writer.unwrap_err().to_string(),
-        "slots 2..3: ordinal counts for 1 slots, expected 2"
-    );
-    let writer = RunWriter::new(Subject::Blocks, span, vec![1, 0], 1).unwrap();
-    assert_eq!(
-        writer.finish(&mut Vec::new()).unwrap_err().to_string(),
-        "0 entries, 1 were announced"
-    );
+    assert_eq!(builder.finish(), Err(BuildError::Order { key: 0 }));
+    let writer = OrdinalsWriter::new(RunSubject::Blocks, span, vec![1], 0);
+    assert_eq!(writer.unwrap_err(), BuildError::SlotCounts { span, found: 1 });
+    let writer = OrdinalsWriter::new(RunSubject::Blocks, span, vec![1, 0], 1).unwrap();
+    let refusal = writer.finish(&mut Vec::new());
+    assert_eq!(refusal, Err(BuildError::EntryCount { expected: 1, found: 0 }));
+    let mut writer = OrdinalsWriter::new(RunSubject::Blocks, span, vec![1, 0], 1).unwrap();
+    let position = Position { slot: 2, ordinal: 1 };
+    let refusal = writer.push(Entry { key: IndexKey::from_number(0), position }, &mut Vec::new());
+    assert_eq!(refusal, Err(BuildError::Ordinal { slot: 2, ordinal: 1, ordinal_count: 1 }));
+    let writer = OrdinalsWriter::new(RunSubject::Blocks, span, vec![1, 0], (1 << 36) + 1);
+    assert!(matches!(writer, Err(BuildError::TooMany { .. })));
 }
 
 #[test]
 fn only_two_halves_of_the_same_subject_merge() {
     let file = |first_slot, subject| {
         let span = RunSpan::new(first_slot, 1).unwrap();
-        RunBuilder::new(subject, span).finish().unwrap()
+        OrdinalsBuilder::new(subject, span).finish().unwrap()
     };
-    let check = |left: &[u8], right: &[u8], expected: &str| {
-        assert_eq!(merge_files(left, right).unwrap_err().to_string(), expected);
-    };
-    let [one, two] = [1, 2].map(|slot| file(slot, Subject::Transactions));
-    check(&one, &two, "slots 1..1 and slots 2..2 are not the halves of one run");
-    let blocks = file(3, Subject::Blocks);
-    check(&two, &blocks, "a run of transactions and one of blocks do not merge");
-    check(&two, &[], "right run: footer: 0 bytes, expected 44");
+    let [one, two] = [1, 2].map(|slot| file(slot, RunSubject::Transactions));
+    let [left, right] = [1, 2].map(|slot| RunSpan::new(slot, 1).unwrap());
+    assert_eq!(merge_files(&one, &two), Err(MergeError::NotHalves { left, right }));
+    let left = RunSubject::Transactions;
+    for (other, right) in [
+        (file(3, RunSubject::Blocks), RunSubject::Blocks),
+        (PostingsBuilder::new(3).finish().unwrap(), RunSubject::Logs),
+    ] {
+        assert_eq!(merge_files(&two, &other), Err(MergeError::Subjects { left, right }));
+    }
+    let cause = CorruptIndex::Length { part: "footer", expected: 56, found: 0 };
+    assert_eq!(merge_files(&two, &[]), Err(MergeError::Corrupt { side: Side::Right, cause }));
 }
 
 #[test]
@@ -433,10 +463,10 @@ fn a_merge_says_what_it_needs_and_refuses_what_it_did_not_ask_for() {
             MergeStep::Need { side, range } => {
                 let file = if side == Side::Left { &left } else { &right };
                 assert!(range.end - range.start <= 1 << 18, "{range:?}");
-                let longer = slice(file, range.start..range.end + 1);
-                let refusal = merge.supply(side, longer).unwrap_err().to_string();
-                assert!(refusal.starts_with(&format!("{side} run: piece of buckets: ")));
-                merge.supply(side, slice(file, range)).unwrap();
+                let longer = slice(file, &(range.start..range.end + 1));
+                let refusal = merge.supply(side, longer);
+                assert!(matches!(refusal, Err(MergeError::Corrupt { side: of, .. }) if of == side));
+                merge.supply(side, slice(file, &range)).unwrap();
                 let again = merge.supply(side, &[]);
                 assert_eq!(again, Err(MergeError::NotNeeded { side }));
             }
@@ -448,17 +478,23 @@ fn a_merge_says_what_it_needs_and_refuses_what_it_did_not_ask_for() {
     assert_eq!(merge.step(&mut merged), Ok(MergeStep::Done));
 }
 
-/// The width of bucket counts when they scatter by six standard deviations both ways.
-fn count_bits_expected(geometry: &Geometry) -> u32 {
-    let mean = geometry.key_count() / geometry.bucket_count();
-    width_of(12 * (mean.isqrt() + 1))
+/// What a run of so many hashes takes, tail and all, whose buckets have the mean number of keys and
+/// whose directory is as wide as if they scattered by six standard deviations both ways; and its tail.
+fn expected_bytes(key_count: u64, slot_count: u64) -> (u64, u64) {
+    let span = RunSpan::new(0, slot_count).unwrap();
+    let shape = Shape::of_ordinals(RunSubject::Transactions, span, key_count, key_count);
+    let mean = key_count / shape.bucket_count;
+    let bucket = |keys| shape.ordinal_bucket_bytes(keys);
+    let deviation = 6 * (mean.isqrt() + 1);
+    let width = width_of(bucket(mean + deviation) - bucket(mean.saturating_sub(deviation)));
+    let tail = 4 * slot_count + (shape.bucket_count * u64::from(width)).div_ceil(8) + 56;
+    (shape.bucket_count * bucket(mean + 1) + tail, tail)
 }
 
 #[test]
 fn a_tail_stays_under_a_megabyte_at_any_size() {
     for key_count in [1, 3000, 1_600_000, 10_000_000, 1 << 27, 2_000_000_000, 1 << 31, 1 << 33] {
-        let geometry = Geometry::new(key_count, key_count);
-        let tail = geometry.tail_bytes(SLOT_COUNT_MAX, count_bits_expected(&geometry));
+        let (_, tail) = expected_bytes(key_count, SLOT_COUNT_MAX);
         assert!(tail < 1_000_000, "{key_count} keys: {tail} bytes");
     }
 }
@@ -468,43 +504,51 @@ fn a_key_costs_less_than_five_bytes_and_a_third() {
     for (key_count, slot_count) in
         [(3000, 1), (1_600_000, 1), (100_000_000, 64), (2_000_000_000, 2048), (3_000_000_000, 4096)]
     {
-        let geometry = Geometry::new(key_count, key_count);
-        let tail = geometry.tail_bytes(slot_count, count_bits_expected(&geometry));
-        let bytes = geometry.buckets_bytes() + tail;
-        println!("{key_count} keys: {} bytes each thousand", bytes * 1000 / key_count);
+        let (bytes, tail) = expected_bytes(key_count, slot_count);
+        println!("{key_count} keys: {} bytes each thousand, {tail}", bytes * 1000 / key_count);
         assert!(bytes * 3 < key_count * 16, "{key_count} keys: {bytes} bytes");
     }
 }
 
 #[test]
-fn what_the_formula_says_is_what_is_written() {
+fn a_written_key_costs_less_than_five_bytes_and_a_third() {
     let all = entries(0, &[3000, 9000], &mut Chance(SplitMix64::new(12)));
     for (first_slot, slot_count, key_count) in [(0, 1, 3000), (1, 1, 9000), (0, 2, 12_000)] {
         let file = build(first_slot, slot_count, &all);
-        let geometry = Geometry::new(key_count, key_count);
-        let footer = RunFooter::parse(&file, length(&file)).unwrap();
-        assert_eq!(footer.tail().start, geometry.buckets_bytes());
+        println!("{key_count} keys: {} bytes", file.len());
         assert!(length(&file) * 3 < key_count * 16, "{} bytes", file.len());
     }
 }
 
 #[test]
 fn no_count_makes_the_arithmetic_overflow() {
-    for key_count in [0, 1, 255, 256, 257, (1 << 27) - 1, 1 << 27, KEY_COUNT_MAX] {
-        let geometry = Geometry::new(key_count, 1 << 44);
-        let last = HashPrefix::from_number(u64::MAX);
-        assert_eq!(geometry.bucket_of(last), geometry.bucket_count() - 1);
-        for bucket in [0, geometry.bucket_count() / 2, geometry.bucket_count() - 1] {
-            let first = geometry.bucket_prefix_min(bucket);
-            assert_eq!(geometry.bucket_of(HashPrefix::from_number(first)), bucket);
+    let span = RunSpan::new(0, 1).unwrap();
+    for key_count in [0, 1, 255, 256, 257, (1 << 27) - 1, 1 << 27, 1 << 36] {
+        let shape = Shape::of_ordinals(RunSubject::Blocks, span, key_count, 1 << 44);
+        assert_eq!(shape.bucket_of((1 << HASH_KEY_BITS) - 1), shape.bucket_count - 1);
+        for bucket in [0, shape.bucket_count / 2, shape.bucket_count - 1] {
+            assert_eq!(shape.bucket_of(shape.key_min(bucket)), bucket);
         }
-        assert_eq!(geometry.bucket_prefix_min(geometry.bucket_count()), 1 << PREFIX_BITS);
-        assert!(geometry.buckets_bytes() < 1 << 48, "{}", geometry.buckets_bytes());
-        assert!(geometry.low_bits() <= PREFIX_BITS && geometry.value_bits() == 44);
+        assert_eq!(shape.key_min(shape.bucket_count), 1 << HASH_KEY_BITS);
+        assert!(shape.ordinal_bucket_bytes(key_count) < 1 << 48);
+        assert_eq!(shape.value_bits, 44);
     }
 }
 
-/// The example of docs/format-lookup.md. A change of these bytes is a new format version.
+#[test]
+fn the_length_of_a_bucket_tells_how_many_keys_it_has() {
+    let span = RunSpan::new(0, 1).unwrap();
+    for key_count in [0, 1, 300, 1 << 27, 1 << 36] {
+        for ordinal_end in [0, 1, 16, 17, 1 << 40] {
+            let shape = Shape::of_ordinals(RunSubject::Blocks, span, key_count, ordinal_end);
+            for own in (0..2000).chain([1 << 17, 1 << 36]) {
+                assert_eq!(shape.ordinal_count(shape.ordinal_bucket_bytes(own)), own);
+            }
+        }
+    }
+}
+
+/// The example of docs/format-index.md. A change of these bytes is a new format version.
 #[test]
 fn the_format_is_what_the_document_draws() {
     let hash = |first: u8| B256::repeat_byte(first);
@@ -513,14 +557,16 @@ fn the_format_is_what_the_document_draws() {
         [(hash(0x11), position(6, 1)), (hash(0x99), position(7, 0)), (hash(0x88), position(6, 0))];
     let file = build(6, 2, &all);
     let expected = [
-        "19222222222222222222cccccccc2c04", // keys and values
-        "cebb15f6",                         // the bucket's checksum
-        "0200000001000000",                 // slot table
-        "0600000000000000",                 // first slot
-        "0300000000000000",                 // keys
-        "0300000000000000",                 // fewest keys in a bucket
-        "0200000000010100",                 // slots, width of counts, subject, version
-        "059d019b517569707552756e",         // the tail's checksum, magic
+        "19222222222222222222cccccccc2c4000", // keys and values
+        "809f3d3a",                           // the bucket's checksum
+        "0200000001000000",                   // slot table
+        "0600000000000000",                   // first slot
+        "0300000000000000",                   // entries
+        "0300000000000000",                   // keys
+        "1500000000000000",                   // bytes of the shortest bucket
+        "0200000000000000",                   // slots, buckets with long lists
+        "00040101",                           // width of lengths and of ordinals, subject, version
+        "4dbaaff65175697075496478",           // the tail's checksum, magic
     ];
     assert_eq!(alloy_primitives::hex::encode(&file), expected.concat());
     check_finds(&file, &all);

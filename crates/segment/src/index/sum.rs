@@ -1,8 +1,5 @@
 //! Sets of postings, compared without being kept.
 //!
-//! Knows: a count and a sum that do not depend on the order in which postings come.
-//! Never knows: where postings come from.
-//!
 //! Whoever derives the postings of a slot anew, block by block on several threads, and whoever reads
 //! them from a file that is sorted by keys, get the same sum for the same set. It finds mistakes; it
 //! is no proof against somebody who looks for two sets with one sum.
@@ -10,7 +7,7 @@
 use chain::SplitMix64;
 
 use super::part::{PART_BITS, SlotParts};
-use super::reader::KeyEntry;
+use super::posting::KeyEntry;
 
 /// How many postings there are, and what they add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,13 +1,10 @@
 //! Places in order, as bits: Elias-Fano.
 //!
-//! Knows: how many bits a list of so many places takes, and how they are packed.
-//! Never knows: where a list lies, or what its places mean.
-//!
 //! A place is cut in two. The high bits never fall from place to place: they are written in unary, as
 //! zeros counted up before each place's one, and filled up with zeros to a length that the count alone
 //! tells. Then come the low bits of all places. A single place is written as it is.
 
-use crate::lookup::bits::{Packer, WIDTH_MAX, mask, read};
+use super::bits::{Packer, WIDTH_MAX, mask, read};
 
 /// The shape of a list of `count` places below 2^`place_bits`.
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,11 @@
-//! What can be wrong with a run's bytes, and with what a run was to be made of.
+//! What can be wrong with the bytes of a run, and with what a run was to be made of.
 
 use std::fmt;
 
 use thiserror::Error;
 
-use super::geometry::KEY_COUNT_MAX;
+use super::key::RunSubject;
 use super::span::{RunSpan, SpanError};
-use super::{Position, Subject};
 
 /// One of the two runs of a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +25,9 @@ impl fmt::Display for Side {
     }
 }
 
-/// Why bytes are not the run, or the bucket, that they should be. The file is damaged: fetch or
-/// build it again.
+/// Why bytes are not the run, or the part of one, that they should be.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum CorruptRun {
+pub enum CorruptIndex {
     /// Fewer or more bytes than the part has.
     #[error("{part}: {found} bytes, expected {expected}")]
     Length {
@@ -40,35 +38,38 @@ pub enum CorruptRun {
         /// How many there are.
         found: u64,
     },
-    /// The file does not end as run files do.
-    #[error("not a run file: it ends with {found:02x?}, expected {expected:02x?}")]
+    /// The file does not end as index files do.
+    #[error("not an index file: it ends with {found:02x?}, expected {expected:02x?}")]
     Magic {
-        /// How a run file ends.
+        /// How an index file ends.
         expected: [u8; 8],
         /// How this one ends.
         found: [u8; 8],
     },
+    /// A format that was never released.
+    #[error("written by a development build: import the archives again, into another folder")]
+    Unreleased,
     /// A format that this build does not know.
-    #[error("run format {found}, this build reads {expected}")]
+    #[error("index format {found}, this build reads {expected}")]
     Version {
         /// The version that this build reads.
-        expected: u16,
+        expected: u8,
         /// The version of the file.
-        found: u16,
-    },
-    /// The tail is not what was written.
-    #[error("tail: checksum {found:08x}, footer says {expected:08x}")]
-    TailChecksum {
-        /// The checksum in the footer.
-        expected: u32,
-        /// The checksum of the bytes.
-        found: u32,
+        found: u8,
     },
     /// The footer names no known subject.
-    #[error("footer: subject {found}, expected 1 (transactions) or 2 (blocks)")]
+    #[error("footer: unknown subject {found}")]
     Subject {
         /// The number that was read.
         found: u8,
+    },
+    /// The file is of another subject than the question.
+    #[error("a run of {found} has no {expected}")]
+    OtherValues {
+        /// What was asked for.
+        expected: &'static str,
+        /// What the run is an index of.
+        found: RunSubject,
     },
     /// The footer's slots are no span.
     #[error("footer: {0}")]
@@ -78,61 +79,31 @@ pub enum CorruptRun {
     TooLarge {
         /// Which number.
         field: &'static str,
-        /// The highest that can be right.
+        /// The highest valid number.
         max: u64,
         /// What was read.
         found: u64,
     },
-    /// The directory counts other keys than the footer.
-    #[error("directory: {found} keys in all buckets, footer says {expected}")]
-    KeyCount {
-        /// The footer's count.
-        expected: u64,
-        /// The sum over all buckets.
-        found: u64,
-    },
-    /// There is no such bucket.
-    #[error("bucket {bucket}: the run has {bucket_count}")]
-    NoBucket {
-        /// The bucket that was asked for.
-        bucket: u64,
-        /// How many there are.
-        bucket_count: u64,
-    },
-    /// The bytes are not a whole bucket.
-    #[error("bucket {bucket} at byte {offset}: {found} bytes, directory says {expected}")]
-    BucketLength {
-        /// Which bucket.
-        bucket: u64,
-        /// Where it begins in the file.
-        offset: u64,
-        /// Its length by the directory.
-        expected: u64,
-        /// How many bytes there are.
-        found: u64,
-    },
-    /// A bucket is not what was written.
-    #[error("bucket {bucket} at byte {offset}: checksum {found:08x}, bucket says {expected:08x}")]
-    BucketChecksum {
-        /// Which bucket.
-        bucket: u64,
-        /// Where it begins in the file.
-        offset: u64,
-        /// The checksum that the bucket carries.
+    /// A part is not what was written.
+    #[error("{part} {at}: checksum {found:08x}, expected {expected:08x}")]
+    Checksum {
+        /// Which kind of part.
+        part: &'static str,
+        /// Which of them, or where it begins in the file.
+        at: u64,
+        /// The checksum beside the bytes.
         expected: u32,
-        /// The checksum of its bytes.
+        /// The checksum of the bytes.
         found: u32,
     },
-    /// A bucket whose checksum is right holds what no writer wrote.
-    #[error("bucket {bucket}: key {index} of {key_count}: {reason}")]
-    BucketContent {
-        /// Which bucket.
-        bucket: u64,
-        /// How many of its keys could be read.
-        index: u64,
-        /// How many keys the directory counts in it.
-        key_count: u64,
-        /// What is wrong with the next one.
+    /// A part whose checksum is right holds what no writer wrote.
+    #[error("{part} {at}: {reason}")]
+    Content {
+        /// Which kind of part.
+        part: &'static str,
+        /// Which of them, or where it begins in the file.
+        at: u64,
+        /// What is wrong with it.
         reason: &'static str,
     },
 }
@@ -140,7 +111,7 @@ pub enum CorruptRun {
 /// Why entries do not make a run.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum BuildError {
-    /// The position is outside of the run.
+    /// A position or block outside of the run.
     #[error("slot {slot} is not in {span}")]
     Slot {
         /// The slot of the entry.
@@ -148,11 +119,16 @@ pub enum BuildError {
         /// What the run covers.
         span: RunSpan,
     },
+    /// The slots are no span.
+    #[error(transparent)]
+    Span(#[from] SpanError),
     /// The ordinal is not below the count that was announced for its slot.
-    #[error("slot {}: ordinal {}, expected less than {ordinal_count}", position.slot, position.ordinal)]
+    #[error("slot {slot}: ordinal {ordinal}, expected less than {ordinal_count}")]
     Ordinal {
-        /// The position of the entry.
-        position: Position,
+        /// The slot of the entry.
+        slot: u64,
+        /// Its ordinal.
+        ordinal: u32,
         /// How many ordinals its slot has.
         ordinal_count: u32,
     },
@@ -165,14 +141,12 @@ pub enum BuildError {
         found: usize,
     },
     /// An entry that does not come after the one before: out of order, or a repetition.
-    #[error("entry {index} (prefix {prefix:010x}) does not come after the one before it")]
+    #[error("key {key:010x} does not come after the one before it")]
     Order {
-        /// How many entries came before.
-        index: u64,
-        /// Its hash prefix.
-        prefix: u64,
+        /// The key.
+        key: u64,
     },
-    /// Not as many entries as announced.
+    /// Not as many entries or postings as announced.
     #[error("{found} entries, {expected} were announced")]
     EntryCount {
         /// What was announced.
@@ -180,9 +154,11 @@ pub enum BuildError {
         /// How many came.
         found: u64,
     },
-    /// More keys than a run can have.
-    #[error("{found} keys in one run, at most {KEY_COUNT_MAX}")]
-    TooManyKeys {
+    /// More entries or postings than a run can have.
+    #[error("{found} entries in one run, at most {max}")]
+    TooMany {
+        /// The most that a run has.
+        max: u64,
         /// How many there were to be.
         found: u64,
     },
@@ -199,13 +175,13 @@ pub enum MergeError {
         /// The span that should follow it.
         right: RunSpan,
     },
-    /// They are lookups of different things.
+    /// They are indexes of different things.
     #[error("a run of {left} and one of {right} do not merge")]
     Subjects {
         /// What the left one finds.
-        left: Subject,
+        left: RunSubject,
         /// What the right one finds.
-        right: Subject,
+        right: RunSubject,
     },
     /// One of them is damaged.
     #[error("{side} run: {cause}")]
@@ -214,7 +190,7 @@ pub enum MergeError {
         side: Side,
         /// What is wrong with it.
         #[source]
-        cause: CorruptRun,
+        cause: CorruptIndex,
     },
     /// Both are well, and what they give is too large.
     #[error(transparent)]

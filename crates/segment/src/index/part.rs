@@ -1,8 +1,5 @@
 //! Parts of blocks: what a posting points at.
 //!
-//! Knows: which transactions of a block a part has, and how sets of parts are combined.
-//! Never knows: keys, files, or what is in a block.
-//!
 //! A block has 16 parts. The first eight have 16 transactions each, about as many as a page of rows;
 //! four have 32 each and three 64, and the last one has all that are left. More and smaller parts would
 //! make reads of large blocks a little shorter and every posting a bit longer.
