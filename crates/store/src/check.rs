@@ -371,27 +371,16 @@ impl Rebuild {
     }
 }
 
-/// What was found of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CheckedRun {
-    /// How much of it there is.
-    pub counts: CheckCounts,
-    /// The slots of which it was not held against all segments: nobody knows what it should have where one
-    /// of them is damaged or gone.
-    pub uncompared: BTreeSet<u64>,
-}
-
 /// Checks a run: digest and every bucket. A hash lookup has as many hashes as the segments; a run of the
 /// log index has what the segments say, whose checks gave `logs`, one for each.
 pub fn check_run(
     view: &View,
     position: usize,
     logs: &[CheckedLogs],
-) -> Result<Option<CheckedRun>, StoreError> {
+) -> Result<Option<CheckCounts>, StoreError> {
     let Some(file) = view.run_file(position) else { return Ok(None) };
     let segments = view.manifest().segments().iter();
     let covered = segments.filter(|it| file.entry.span.contains(slot_of(it.range.first())));
-    let mut uncompared = BTreeSet::new();
     match file.entry.subject {
         RunSubject::Transactions => {
             check_hash_run(view, file, covered.map(|it| it.transaction_count).sum())?;
@@ -401,11 +390,11 @@ pub fn check_run(
         }
         RunSubject::Logs => {
             let slots: Vec<u64> = covered.map(|it| slot_of(it.range.first())).collect();
-            uncompared = check_log_run(view, file, &slots, logs)?;
+            check_log_run(view, file, &slots, logs)?;
         }
     }
     let counts = CheckCounts { bytes: file.entry.bytes, ..CheckCounts::default() };
-    Ok(Some(CheckedRun { counts, uncompared }))
+    Ok(Some(counts))
 }
 
 fn check_hash_run(view: &View, file: &RunFile, hash_count: u64) -> Result<(), StoreError> {
@@ -425,13 +414,14 @@ pub(crate) fn check_postings(disk: &dyn Disk, entry: &RunEntry) -> Result<(), St
     expect_equal(&entry.file_name, "SHA-256 of the file", &digest, &entry.digest)
 }
 
-/// Tells which slots the run was not held against, given the slots of the segments that it tells of.
+/// Compares a run of the log index with the segments whose check passed, by their slots. A slot with a
+/// damaged segment, which the check reports, is left out.
 fn check_log_run(
     view: &View,
     file: &RunFile,
     segment_slots: &[u64],
     logs: &[CheckedLogs],
-) -> Result<BTreeSet<u64>, StoreError> {
+) -> Result<(), StoreError> {
     let name = file.entry.file_name.as_str();
     let open = block_on(file.opened_postings(view.files()))?;
     let digest = block_on(digest_of(&*open.bytes, 0..file.entry.bytes))?;
@@ -457,7 +447,6 @@ fn check_log_run(
     for slot in segment_slots {
         *listed.entry(*slot).or_default() += 1;
     }
-    // Where they differ a segment is damaged, which is told.
     let is_uncompared = |slot: &u64| listed.get(slot) != checked.get(slot);
     let uncompared: BTreeSet<u64> = listed.keys().copied().filter(is_uncompared).collect();
     let mut expected: BTreeMap<u64, PostingSum> = BTreeMap::new();
@@ -476,7 +465,7 @@ fn check_log_run(
             expect_equal(name, &what, &"another one", &"what its blocks give")?;
         }
     }
-    Ok(uncompared)
+    Ok(())
 }
 
 fn count_entries(

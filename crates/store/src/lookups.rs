@@ -31,8 +31,8 @@ use crate::run_subject::RunSubject;
 use hash_slot::build_hash_slot;
 use log_slot::build_log_slot;
 
+pub(crate) use sources::RunSources;
 pub use sources::SegmentKeys;
-pub(crate) use sources::{RunSources, read_no_hashes};
 
 /// A change of runs.
 #[derive(Debug, Default)]
@@ -85,7 +85,6 @@ pub fn merge_run_files(
         before: &before,
         segments: &[],
         keys: &keys,
-        read_hashes: &read_no_hashes,
         read_logs: &read_logs,
         indexed_now: &[],
     };

@@ -18,7 +18,6 @@ Examples:
   quipu fetch --data-dir data --from https://a.example/era1,https://b.example/era1 --blocks 0..99999
   quipu fetch --data-dir data --from https://mirror.example/ere --keep /archives/mainnet
   quipu fetch --data-dir data --from s3://bucket/mainnet
-  quipu fetch --data-dir data --from https://mirror.example/published --digest-only
   quipu fetch --data-dir data --from https://mirror.example/ere --then-follow --upstream ws://localhost:8546
 
 A kill at any moment is harmless: the same command again goes on where the download ended.";
@@ -37,10 +36,6 @@ pub(crate) struct FetchArgs {
     pub(crate) keep: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Keep the files of a published bucket as they are, each held against its listed digest; their
-    /// blocks are digest only until `quipu check` has proven them
-    #[arg(long)]
-    pub(crate) digest_only: bool,
     /// Bytes of one archive or segment at the most; two of them are on disk at a time, or those of four
     /// slots of a bucket
     #[arg(long, value_name = "BYTES", default_value = "8GiB", value_parser = parse_some_bytes)]

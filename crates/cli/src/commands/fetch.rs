@@ -1,6 +1,5 @@
 //! `quipu fetch`: archives from mirrors into the data folder, proven.
 
-mod adopt;
 mod from_bucket;
 pub(crate) mod of_import;
 mod progress;
@@ -36,7 +35,7 @@ use crate::commands::verify::remedy_hint;
 use crate::data_folder::{DataFolder, locate};
 use crate::free_space::{refuse_without_space, stored_bytes};
 use crate::hints::system_hint;
-use crate::output::{counted, grouped, note, print_lines};
+use crate::output::{counted, grouped, print_lines};
 
 use from_bucket::find_bucket;
 use progress::FetchProgress;
@@ -114,10 +113,6 @@ impl FetchWork<'_> {
             match source {
                 FetchSource::Bucket(bucket) => buckets.push(bucket),
                 FetchSource::Web(mirror, _) if mirror.names_file() => mirrors.push(mirror),
-                // Only a bucket has digests of what is proven: what is wrong with it is told by itself.
-                FetchSource::Web(_, text) if self.args.digest_only => {
-                    buckets.push(open_bucket("--from", &text)?);
-                }
                 FetchSource::Web(mirror, text) => {
                     match stop.or_stopped(runtime, find_bucket(&text)) {
                         None => return Err(stop.failure()),
@@ -132,18 +127,6 @@ impl FetchWork<'_> {
                     }
                 }
             }
-        }
-        if self.args.digest_only && !mirrors.is_empty() {
-            return Err(Failure::Usage(anyhow!(
-                "--digest-only: archives have no digests of what is proven; give the addresses of \
-                 published buckets alone"
-            )));
-        }
-        if self.args.digest_only && !self.args.chain.anchors.is_empty() {
-            note(
-                "no block is read with --digest-only, so none is held against --anchor: give it to quipu \
-                 check, which proves them and records it",
-            );
         }
         if self.args.keep.is_some() && !buckets.is_empty() {
             return Err(Failure::Usage(anyhow!(

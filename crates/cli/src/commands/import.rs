@@ -2,7 +2,6 @@
 
 pub(crate) mod report;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -95,7 +94,7 @@ pub(crate) fn open_import(
     let choose =
         |held: Option<&Store>| chain_choice::folder_chain_of_files(chain_args, held, files);
     let opened = open_import_as(path, chain_args, settings, choose)?;
-    warn_of_unaccounted(&opened.writer, &BTreeSet::new());
+    warn_of_unaccounted(&opened.writer);
     Ok(opened)
 }
 
@@ -130,7 +129,7 @@ pub(crate) fn open_import_as(
 /// The folder's writer. Segments that nobody accounts for are told, and stay.
 pub(crate) fn open_writer(folder: &DataFolder, spec: ChainSpec) -> Result<Writer, Failure> {
     let writer = open_silent_writer(folder, spec)?;
-    warn_of_unaccounted(&writer, &BTreeSet::new());
+    warn_of_unaccounted(&writer);
     Ok(writer)
 }
 
@@ -138,9 +137,9 @@ fn open_silent_writer(folder: &DataFolder, spec: ChainSpec) -> Result<Writer, Fa
     Writer::open(Arc::clone(&folder.store), spec).map_err(|error| to_failure(&error))
 }
 
-/// Tells of segments in the folder that nobody accounts for, but for those that are adopted.
-pub(crate) fn warn_of_unaccounted(writer: &Writer, adopted: &BTreeSet<String>) {
-    for name in writer.unaccounted().iter().filter(|name| !adopted.contains(*name)) {
+/// Warns of segments in the folder that neither the manifest nor the journal lists.
+pub(crate) fn warn_of_unaccounted(writer: &Writer) {
+    for name in writer.unaccounted() {
         eprintln!("warning: {}", unlisted_segment(name));
     }
 }

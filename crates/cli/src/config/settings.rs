@@ -116,15 +116,11 @@ const CHAINS: [&str; 3] = ["network", "genesis", "chain-id"];
 
 /// Flags of which one leaves no room for the others. A stronger source that gives one takes the place of
 /// all of them in a weaker one.
-const EXCLUSIVE: [&[&str]; 9] = [
+const EXCLUSIVE: [&[&str]; 5] = [
     &CHAINS,
     &["quiet", "verbose"],
     &["blocks", "backfill-to"],
     &["blocks", "sample"],
-    &["at", "drop-false"],
-    &["at", "unanchored"],
-    &["at", "drop-unanchored"],
-    &["unanchored", "drop-unanchored"],
     &["at", "anchor"],
 ];
 

@@ -19,8 +19,8 @@ use crate::manifest::SegmentEntry;
 /// somebody wants them.
 type Move = (String, Range<u64>, Option<u64>);
 
-/// Builds the run of one slot from the keys of its new segments, which are read where nobody built them,
-/// and, for those that stay, from the run that it had.
+/// Builds the run of one slot from the keys of its new segments and, for those that stay, from the run
+/// that it had.
 pub(super) fn build_hash_slot(
     sources: &RunSources<'_>,
     disk: &dyn Disk,
@@ -42,7 +42,9 @@ pub(super) fn build_hash_slot(
         match (sources.keys.get(&entry.file_name), own) {
             (Some(keys), _) => push(keys.of(subject))?,
             (None, Some((.., to))) => *to = Some(first),
-            (None, None) => push(&(sources.read_hashes)(subject, entry.range)?)?,
+            (None, None) => {
+                return Err(StoreError::NotHeld { number: BlockNumber(entry.range.first()) });
+            }
         }
         ordinal = ordinal.saturating_add(entry.transaction_count);
     }

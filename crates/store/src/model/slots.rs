@@ -21,7 +21,7 @@ use crate::head::HeadLimits;
 use crate::head::fixture::SPARSE;
 use crate::layout::HeldRange;
 use crate::limits::Limits;
-use crate::manifest::{MANIFEST_NAME, Manifest};
+use crate::manifest::MANIFEST_NAME;
 use crate::read::block_on;
 use crate::reader::Reader;
 use crate::view::View;
@@ -64,14 +64,6 @@ fn prepared() -> &'static Prepared {
         );
         Prepared { truth, before, after }
     })
-}
-
-/// Two complete slots: their blocks, their files, and the manifest that lists them.
-pub(super) fn slots_at_once() -> (Truth, Image, Manifest) {
-    let Prepared { truth, before: _, after } = prepared();
-    let mut shelf = open(&disk_before(1));
-    shelf.bring(&[whole(LAST_FIRST, END - 1)]).unwrap();
-    (truth.clone(), after.clone(), shelf.view().manifest().clone())
 }
 
 /// All blocks, with receipts.
