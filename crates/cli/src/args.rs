@@ -120,8 +120,8 @@ pub(crate) enum Command {
     /// Download archives from mirrors into the data folder, proven
     ///
     /// Reads what the mirrors list, downloads what is not held, and imports it as `quipu import` does:
-    /// one file is proven while the next one downloads. A mirror that fails is asked again later, one
-    /// that is slow or sends false files is set aside. `quipu import URL` does the same.
+    /// one file is verified while the next two download. A mirror that fails is asked again later, one
+    /// that is slow or sends false files comes after the others. `quipu import URL` does the same.
     #[command(after_help = fetch::EXAMPLES)]
     Fetch(fetch::FetchArgs),
     /// Take blocks from a node into the data folder, proven

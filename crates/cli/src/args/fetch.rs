@@ -4,12 +4,11 @@
 //! Never knows: what comes of them.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use super::import::SelectionArgs;
 use super::listen::{ListenAddress, parse_listen};
 use super::{ChainArgs, DataArgs, WorkArgs};
-use crate::amounts::{parse_some_bytes, parse_some_time};
+use crate::amounts::parse_some_bytes;
 use crate::upstream_args::UpstreamArgs;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -36,13 +35,10 @@ pub(crate) struct FetchArgs {
     pub(crate) keep: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Bytes of one archive or segment at the most; two of them are on disk at a time, or those of four
-    /// slots of a bucket
+    /// Maximum bytes of one archive or segment; three archives are on disk at a time, or the segments of
+    /// four slots of a bucket
     #[arg(long, value_name = "BYTES", default_value = "8GiB", value_parser = parse_some_bytes)]
     pub(crate) file_bytes_max: usize,
-    /// Without a byte from any mirror for so long, it is given up
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_some_time)]
-    pub(crate) patience: Duration,
     /// Go on as `quipu serve --upstream` when all is held
     #[arg(long)]
     pub(crate) then_follow: bool,

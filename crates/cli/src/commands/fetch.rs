@@ -200,7 +200,6 @@ impl FetchWork<'_> {
     ) -> Result<(Arc<Mirrors>, Vec<MirrorFile>), Failure> {
         let limits = FetchLimits {
             file_bytes_max: u64::try_from(self.args.file_bytes_max).unwrap_or(u64::MAX),
-            patience: self.args.patience,
             ..FetchLimits::default()
         };
         let watch = Arc::<FetchProgress>::clone(&self.progress);
@@ -250,7 +249,10 @@ impl FetchWork<'_> {
         let outcome = outcome.map_err(|failure| match failure {
             FetchFailure::Stopped => stop.failure(),
             FetchFailure::Download(error) => {
-                let era = error.file_of_mirrors().and_then(era_of);
+                let era = match &error {
+                    DownloadError::NoMirror { file, .. } => era_of(file),
+                    _ => None,
+                };
                 refused(&error, era.is_some_and(|era| distrusted.contains(&era)))
             }
             FetchFailure::Taker(failure) => failure,
@@ -407,10 +409,6 @@ fn refused(error: &DownloadError, is_distrusted: bool) -> Failure {
         DownloadError::NoMirror { .. } => {
             "give another mirror with --from, leave out one that lists what nobody has, or leave these \
              blocks out with --blocks; what was taken stays"
-        }
-        DownloadError::Quiet { .. } => {
-            "run the same command again when a mirror is well, or give another one with --from; what \
-             was taken stays"
         }
         DownloadError::Occupied { .. } => "move it away, or give another folder to --keep",
         DownloadError::Locked { .. } => "wait for the other one, or give another folder to --keep",

@@ -42,8 +42,6 @@ pub(crate) fn fetch_args(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use chain::BlockRange;
     use clap::Parser as _;
 
@@ -60,13 +58,12 @@ mod tests {
     fn an_import_of_addresses_is_a_fetch_with_its_settings_and_one_of_files_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("quipu.toml");
-        let text = "[fetch]\npatience = \"3s\"\nkeep = \"kept\"\nblocks = \"7..8\"\n";
+        let text = "[fetch]\nkeep = \"kept\"\nblocks = \"7..8\"\n";
         std::fs::write(&config, text).unwrap();
         let line = "quipu import --data-dir d --blocks 1..2 https://a.example/x http://b.example";
         let fetch = fetch_args(&parse(line), Some(&config)).unwrap().unwrap();
         assert_eq!(fetch.from, ["https://a.example/x", "http://b.example"]);
         assert_eq!(fetch.data.data_dir, Some("d".into()));
-        assert_eq!(fetch.patience, Duration::from_secs(3));
         assert_eq!(fetch.keep, Some(folder.path().join("kept")));
         // What an import has a flag for is the import's.
         assert_eq!(fetch.selection.blocks, BlockRange::from_ends(1, 2));
