@@ -121,7 +121,7 @@ pub(crate) enum Command {
     ///
     /// Reads what the mirrors list, downloads what is not held, and imports it as `quipu import` does:
     /// one file is verified while the next two download. A mirror that fails is asked again later, one
-    /// that is slow or sends false files comes after the others. `quipu import URL` does the same.
+    /// that is slow or sends false files comes after the others.
     #[command(after_help = fetch::EXAMPLES)]
     Fetch(fetch::FetchArgs),
     /// Take blocks from a node into the data folder, proven
@@ -280,10 +280,6 @@ pub(crate) struct ChainArgs {
     /// A block hash you trust: blocks at or below it by parent links are anchored; may be repeated
     #[arg(long = "anchor", value_name = "NUMBER:HASH", value_delimiter = ',')]
     pub(crate) anchors: Vec<Anchor>,
-    /// The pre-merge epoch roots of mainnet, believed only if they hash to EIP-7643's root
-    /// [default: the list that is compiled in]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) accumulators: Option<PathBuf>,
 }
 
 /// A range of blocks, `A..B` with both ends included.

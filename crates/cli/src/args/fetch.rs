@@ -1,15 +1,10 @@
 //! The arguments of `quipu fetch`.
-//!
-//! Knows: flags and their help.
-//! Never knows: what comes of them.
 
 use std::path::PathBuf;
 
 use super::import::SelectionArgs;
-use super::listen::{ListenAddress, parse_listen};
 use super::{ChainArgs, DataArgs, WorkArgs};
 use crate::amounts::parse_some_bytes;
-use crate::upstream_args::UpstreamArgs;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -17,7 +12,6 @@ Examples:
   quipu fetch --data-dir data --from https://a.example/era1,https://b.example/era1 --blocks 0..99999
   quipu fetch --data-dir data --from https://mirror.example/ere --keep /archives/mainnet
   quipu fetch --data-dir data --from s3://bucket/mainnet
-  quipu fetch --data-dir data --from https://mirror.example/ere --then-follow --upstream ws://localhost:8546
 
 A kill at any moment is harmless: the same command again goes on where the download ended.";
 
@@ -39,14 +33,6 @@ pub(crate) struct FetchArgs {
     /// four slots of a bucket
     #[arg(long, value_name = "BYTES", default_value = "8GiB", value_parser = parse_some_bytes)]
     pub(crate) file_bytes_max: usize,
-    /// Go on as `quipu serve --upstream` when all is held
-    #[arg(long)]
-    pub(crate) then_follow: bool,
-    /// Where to listen then, as `quipu serve --listen` has it
-    #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
-    pub(crate) listen: Option<ListenAddress>,
-    #[command(flatten)]
-    pub(crate) upstream: UpstreamArgs,
     #[command(flatten)]
     pub(crate) data: DataArgs,
     #[command(flatten)]

@@ -1,11 +1,9 @@
 //! `quipu fetch`: archives from mirrors into the data folder, proven.
 
 mod from_bucket;
-pub(crate) mod of_import;
 mod progress;
 mod stop;
 mod taker;
-mod then_follow;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -30,7 +28,6 @@ use crate::bucket::open_bucket;
 use crate::commands::backfill::runtime;
 use crate::commands::import::report::Tally;
 use crate::commands::import::{OpenedImport, open_import, resume_merges, settings, to_failure};
-use crate::commands::serve;
 use crate::commands::verify::remedy_hint;
 use crate::data_folder::{DataFolder, locate};
 use crate::free_space::{refuse_without_space, stored_bytes};
@@ -41,25 +38,17 @@ use from_bucket::find_bucket;
 use progress::FetchProgress;
 use stop::FetchStopSignal;
 use taker::StoreTaker;
-use then_follow::serve_args;
 
-pub(crate) fn run(args: &FetchArgs, config: Option<&Path>) -> Result<(), Failure> {
-    let serve = serve_args(args, config)?;
+pub(crate) fn run(args: &FetchArgs) -> Result<(), Failure> {
     let path = locate(&args.data)?;
     let sources = sources(&args.from)?;
     let fetch = FetchWork { args, path: &path, progress: Arc::default() };
-    // These threads answer for connections: they keep their priority, and so does a server afterwards.
+    // These threads answer for connections: they keep their priority.
     let runtime = runtime()?;
     let stop = FetchStopSignal::listen(&runtime)?;
     let done = fetch.run(sources, &runtime, &stop);
     runtime.shutdown_background();
-    done?;
-    match serve {
-        None => Ok(()),
-        // All was had when it was told to stop: the server would not have heard it.
-        Some(_) if *stop.flag.borrow() => Err(stop.failure()),
-        Some(serve) => serve::run(&serve),
-    }
+    done
 }
 
 /// One address to fetch from.

@@ -9,8 +9,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{anyhow, bail};
+use chain::accumulator::EpochRoots;
 use chain::trust::Anchors;
 use chain::{BlockNumber, BlockRange, ChainSpec};
+use ingest::fetch::MirrorUrl;
 use ingest::folder_chain::FolderChain;
 use ingest::import::{ImportError, ImportSettings, Importer, Outcome, merge_next, order_files};
 use ingest::pool::threads_default;
@@ -60,6 +62,12 @@ pub(crate) fn import(
     chain_args: &ChainArgs,
     settings: ImportSettings,
 ) -> Result<DataFolder, Failure> {
+    if let Some(url) = paths.iter().find(|path| MirrorUrl::is_meant(&path.to_string_lossy())) {
+        return Err(Failure::Usage(anyhow!(
+            "{}: not a file or folder\n  hint: quipu fetch --from downloads and imports archives",
+            url.display()
+        )));
+    }
     refuse_unreadable(paths).map_err(|error| no_archives(&error))?;
     let files = find_archives(paths).map_err(|error| no_archives(&error))?;
     let opened = open_import(path, chain_args, &files, &settings)?;
@@ -108,11 +116,8 @@ pub(crate) fn open_import_as(
 ) -> Result<OpenedImport, Failure> {
     let found = DataFolder::find(path)?;
     let chain = choose(found.as_ref().map(DataFolder::store))?;
-    let roots = chain_choice::find_roots(chain_args)?;
+    let roots = EpochRoots::mainnet();
     let anchors = chain_choice::anchors(chain.spec(), &chain_args.anchors, Some(roots))?;
-    if anchors.expected_epoch_root(0).is_none() {
-        chain_choice::warn_of_unused_roots(chain_args);
-    }
     let folder = DataFolder::create(path)?;
     folder.store.read_head(chain.spec().clone()).map_err(|error| to_failure(&error))?;
     let mut writer = open_silent_writer(&folder, chain.spec().clone())?;

@@ -27,19 +27,7 @@ const FOLLOW: [&str; 9] = [
 /// table is the top of the file. Every other flag is of one command, whose name its table and its
 /// variable bear.
 pub(crate) const TABLES: [(&str, &[&str]); 8] = [
-    (
-        "",
-        &[
-            "data-dir",
-            "network",
-            "genesis",
-            "chain-id",
-            "genesis-hash",
-            "anchor",
-            "accumulators",
-            "threads",
-        ],
-    ),
+    ("", &["data-dir", "network", "genesis", "chain-id", "genesis-hash", "anchor", "threads"]),
     (
         "server",
         &[
@@ -136,21 +124,7 @@ pub(crate) const NEEDS: [(&str, &str); 5] = [
 /// Flags of a command that mean nothing unless another of its flags is given: the command, that flag,
 /// the others. In a file or a variable they may be meant for another command; typed, they are a
 /// mistake.
-pub(crate) const NEEDS_OTHER: [(&str, &str, &[&str]); 2] = [
-    (
-        "fetch",
-        "then-follow",
-        &[
-            "listen",
-            "upstream",
-            "quorum",
-            "finality-depth",
-            "upstream-concurrency",
-            "upstream-timeout",
-        ],
-    ),
-    ("serve", "upstream", &FOLLOW),
-];
+pub(crate) const NEEDS_OTHER: [(&str, &str, &[&str]); 1] = [("serve", "upstream", &FOLLOW)];
 
 /// Flags whose values may hold keys of their own.
 const SECRET: [&str; 7] =

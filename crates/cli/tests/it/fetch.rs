@@ -1,4 +1,4 @@
-//! `quipu fetch` and `quipu import URL`: the real executable beside mirrors that serve well and badly.
+//! `quipu fetch`: the real executable beside mirrors that serve well and badly.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -111,21 +111,17 @@ fn a_fetch_gives_the_folder_of_an_import_and_a_second_one_downloads_nothing() {
 }
 
 #[test]
-fn an_import_of_an_address_is_a_fetch() {
+fn one_archive_is_fetched_by_its_address_and_an_import_names_the_command() {
     let mirror = Mirror::good(&ARCHIVES);
-    let (_folder, data) = data();
-    let genesis = ARCHIVES.join("genesis.json");
-    let args = ["import", "--unanchored", "--data-dir", text(&data), "--genesis", text(&genesis)];
-    quipu(&[&args[..], &[&mirror.url]].concat()).ends_with(0);
-    assert!(files(&data) == *EXPECTED);
     let [_, second] = archives(&ARCHIVES);
-    let (_folder, data) = self::data();
-    let args = ["import", "--unanchored", "--data-dir", text(&data), "--genesis", text(&genesis)];
     let url = format!("{}{second}", mirror.url);
-    let ran = quipu(&[&args[..], &[&url]].concat()).ends_with(0);
+    let (_folder, data) = data();
+    let args = arguments(&data, &[&url]);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let ran = quipu(&args).ends_with(0);
     assert!(ran.out.contains("1 file imported: 40 blocks"), "{}", ran.out);
-    let ran = quipu(&["import", &mirror.url, "archives"]).ends_with(2);
-    assert!(ran.err.contains("mirror 2: not the address of a mirror"), "{}", ran.err);
+    let ran = quipu(&["import", &mirror.url]).ends_with(2);
+    assert!(ran.err.contains("quipu fetch --from"), "{}", ran.err);
 }
 
 /// A mirror that behaves so for archives, beside one that serves well: the folder is the same.
@@ -319,41 +315,8 @@ fn wrong_command_lines_say_what_is_wrong_and_show_no_password() {
     assert!(!ran.err.contains("secret"), "{}", ran.err);
     let ran = quipu(&["fetch", "--from", "a.example/era1"]).ends_with(2);
     assert!(ran.err.contains("mirror 1: not the address of a mirror"), "{}", ran.err);
-    let ran = quipu(&["fetch", "--from", "http://a.example", "--then-follow"]).ends_with(2);
-    assert!(ran.err.contains("--then-follow needs a node: give --upstream URL"), "{}", ran.err);
-    let follow = ["fetch", "--from", "http://a.example", "--then-follow", "--upstream"];
-    let ran = quipu(&[&follow[..], &["ftp://b.example"]].concat()).ends_with(2);
-    assert!(ran.err.contains("--upstream, number 1"), "{}", ran.err);
-    let ran = quipu(&[&follow[..], &["ws://b.example", "--quorum", "2"]].concat()).ends_with(2);
-    assert!(ran.err.contains("1 upstreams are given"), "{}", ran.err);
     let ran = quipu(&["fetch"]).ends_with(2);
     assert!(ran.err.contains("--from <URL>"), "{}", ran.err);
-}
-
-#[test]
-fn flags_of_a_server_that_does_not_follow_are_refused_and_settings_are_not() {
-    let fetch = ["fetch", "--from", "http://127.0.0.1:1"];
-    for (flag, value) in [("--upstream", "ws://b.example"), ("--listen", "0"), ("--quorum", "1")] {
-        let ran = quipu(&[&fetch[..], &[flag, value]].concat()).ends_with(2);
-        let said = format!("add --then-follow, or leave {flag} out");
-        assert!(ran.err.contains(&said), "{}", ran.err);
-    }
-    // In a variable it is meant for whoever follows.
-    let mut command = command(&fetch);
-    let ran = ran(command.env("QUIPU_UPSTREAM", "ws://b.example")).ends_with(1);
-    assert!(ran.err.contains("no mirror says which archives it has"), "{}", ran.err);
-}
-
-#[test]
-fn an_import_of_an_address_has_the_settings_of_a_fetch() {
-    let mirror = Mirror::good(&ARCHIVES);
-    let (folder, data) = data();
-    let config = folder.path().join("settings.toml");
-    fs::write(&config, "[fetch]\nkeep = \"kept\"\n").unwrap();
-    let genesis = ARCHIVES.join("genesis.json");
-    let args = ["import", "--unanchored", "--data-dir", text(&data), "--genesis", text(&genesis)];
-    quipu(&[&args[..], &["--config", text(&config), &mirror.url]].concat()).ends_with(0);
-    assert_eq!(archives(&folder.path().join("kept")), archives(&ARCHIVES));
 }
 
 #[test]

@@ -260,8 +260,7 @@ mod tests {
     use crate::config::ConfigFile;
 
     /// Those that only a restart changes. A new setting is put here or among those that are reloaded.
-    const RESTARTED: [&str; 41] = [
-        "accumulators",
+    const RESTARTED: [&str; 40] = [
         "anchor",
         "backfill-to",
         "cache-bytes",
