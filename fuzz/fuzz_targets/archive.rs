@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 
 use chain::ChainSpec;
 use chain::trust::Anchors;
-use ingest::archive::Archive;
+use archive::Archive;
 use ingest::prove::{NO_POINTS, NoProgress, Prover};
 use libfuzzer_sys::fuzz_target;
 

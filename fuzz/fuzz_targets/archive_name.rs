@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use ingest::archive::ArchiveName;
+use archive::ArchiveName;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|name: &str| {

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use replica::{decode_published_manifest, listed_files};
-use store::disk::faulty::FaultyDisk;
 use store::disk::is_file_name;
 use store::read::Inline;
 use store::{Limits, PublishedHistory, Store};
+use testing::disk::faulty::FaultyDisk;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(manifest) = decode_published_manifest(&mended(data)) else { return };

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use ingest::archive::ChecksumList;
+use archive::ChecksumList;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

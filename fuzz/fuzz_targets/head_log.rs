@@ -11,8 +11,8 @@ use chain::ChainSpec;
 use chain::trust::Anchors;
 use libfuzzer_sys::fuzz_target;
 use store::disk::Disk as _;
-use store::disk::faulty::FaultyDisk;
 use store::head::{Head, HeadError, HeadLimits, Recovery};
+use testing::disk::faulty::FaultyDisk;
 
 const START_BYTES: usize = 72;
 const RECORD_HEAD_BYTES: usize = 20;

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use ingest::archive::{decode_slim, encode_slim};
+use archive::{decode_slim, encode_slim};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use alloy_primitives::{B256, keccak256};
 use chain::trust::Anchors;
 use chain::{Candidate, ChainSpec, Start, Verifier};
-use ingest::sample::generate;
+use sample::generate;
 use ingest::upstream::{NodeBlock, WantedBlock};
 use libfuzzer_sys::fuzz_target;
 use rpc::ServiceSettings;

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use chain::ChainSpec;
-use ingest::sample::{NETWORK_NAME, Payload, SampleSettings, genesis};
 use rpc::{Service, ServiceSettings};
+use sample::{NETWORK_NAME, Payload, SampleSettings, genesis};
 use store::disk::Disk as _;
-use store::disk::faulty::FaultyDisk;
 use store::read::Inline;
 use store::{Limits, Store};
+use testing::disk::faulty::FaultyDisk;
 use tokio::runtime::{Builder, Runtime};
 
 /// A data folder that is committed: some blocks of every fork.

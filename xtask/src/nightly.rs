@@ -148,7 +148,17 @@ fn plan_tests(_root: &Path) -> Vec<CiStep> {
 
 fn plan_model(_root: &Path) -> Vec<CiStep> {
     let (name, value) = MODEL_SEEDS;
-    let model = ["test", "--workspace", "--locked", "--release", "--lib", "--", "model::"];
+    let model = [
+        "test",
+        "--package",
+        "quipu-store",
+        "--locked",
+        "--release",
+        "--test",
+        "it",
+        "--",
+        "model::",
+    ];
     let model = CiStep::cargo("the store against its model", &model).with_env(name, value);
     let (name, value) = LOG_FILTERS;
     let filters =

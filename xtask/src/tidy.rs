@@ -1,7 +1,6 @@
 //! `cargo xtask tidy`: house rules that no other tool checks. An ordinary test runs them too.
 //!
-//! Knows: the files of the repository as text.
-//! Never knows: Rust's grammar; a rule that needs it belongs into a lint.
+//! They read files as text; a rule that needs Rust's grammar belongs into a lint.
 
 use std::fmt;
 use std::fs;
@@ -14,7 +13,6 @@ mod markdown;
 mod marker;
 mod paths;
 mod source;
-mod type_names;
 
 /// Folders that hold no text of ours, at any depth.
 const SKIPPED: &[&str] = &[".git", "target", "artifacts", "corpus"];
@@ -74,7 +72,6 @@ pub fn find_problems(root: &Path) -> Result<Vec<Problem>> {
         problems.push(Problem { path: path.to_owned(), line: 1, message });
     };
     circles::check(&sources, &mut report);
-    type_names::check(&sources, &mut report);
     Ok(problems)
 }
 

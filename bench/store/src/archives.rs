@@ -7,10 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use archive::{ArchiveName, ArchiveWriter, Format, WriteError};
 use chain::ChainSpec;
-use ingest::archive::{ArchiveName, ArchiveWriter, Format, WriteError};
-use ingest::pool::threads_default;
-use ingest::sample::{self, NETWORK_NAME, Payload, SampleSettings};
+use pool::threads_default;
+use sample::{self, NETWORK_NAME, Payload, SampleSettings};
 
 /// Real mainnet blocks, rollup batches included.
 pub const RELINKED: &str = "relinked-02560";

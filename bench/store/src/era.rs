@@ -13,11 +13,11 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use archive::{Archive, ArchiveError};
 use chain::trust::Anchors;
 use chain::{Block, BlockRange, Verified};
-use ingest::archive::{Archive, ArchiveError};
-use ingest::pool::threads_default;
 use ingest::prove::{NO_POINTS, NoProgress, Prover};
+use pool::threads_default;
 use segment::{Census, Encoder, SegmentWriter, Tables, count_block, groups};
 
 use crate::anatomy::Anatomy;

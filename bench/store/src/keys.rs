@@ -5,8 +5,8 @@
 
 use alloy_primitives::B256;
 use anyhow::Result;
+use archive::Archive;
 use chain::{BlockNumber, BlockRange, keccak256_each};
-use ingest::archive::Archive;
 use store::TxIndex;
 
 use crate::archives::ArchiveFile;

@@ -29,7 +29,7 @@ use bench_store::questions::memory::{
 };
 use bench_store::questions::segment_count::cost_of_segments;
 use bench_store::questions::warm_reads::WarmReads;
-use ingest::pool::threads_default;
+use pool::threads_default;
 use serde_json::json;
 
 /// Transactions of the store that is held and read.

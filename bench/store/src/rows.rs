@@ -5,8 +5,8 @@
 
 use alloy_primitives::Bloom;
 use anyhow::{Context as _, Result, ensure};
+use archive::encode_slim;
 use chain::{Receipt, decode_header};
-use ingest::archive::encode_slim;
 use store::{RowView, StoredBlock, StoredTransaction};
 
 /// The bloom of a transaction's receipt.

@@ -4,6 +4,7 @@
 //! transfers are drawn.
 //! Never knows: which objects a bucket has.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -53,6 +54,22 @@ pub(crate) fn nothing_published(bucket: &Bucket, flag: &str) -> Failure {
         "{}: nothing is published here\n  hint: see whether {flag} is right",
         bucket.place()
     ))
+}
+
+/// Refuses to publish into a data folder: it is flat, and its files are its own.
+pub(crate) fn refuse_place_in(folder: &Path, flag: &str, bucket: &Bucket) -> Result<(), Failure> {
+    let Some(place) = bucket.local_folder() else { return Ok(()) };
+    // It need not be there yet.
+    let above = place.ancestors().find_map(|path| path.canonicalize().ok());
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    if above.is_none_or(|above| !above.starts_with(&folder)) {
+        return Ok(());
+    }
+    Err(Failure::Usage(anyhow!(
+        "{flag}: {} is in the data folder {}: name another folder",
+        bucket.place(),
+        folder.display()
+    )))
 }
 
 /// Where a command asks a bucket.

@@ -64,16 +64,24 @@ pub(crate) struct ConfigFile {
 /// Reads the command line with all that stands behind it. Ends the process where clap does: for help,
 /// and for a command line that is wrong.
 pub(crate) fn parse(line: &[OsString]) -> Result<Args, Failure> {
-    try_parse(line)?.map_err(|error| error.exit())
+    let (args, unread) = try_parse(line)?.unwrap_or_else(|error| error.exit());
+    if let Some(path) = unread {
+        eprintln!("warning: {} is not read: another file is named", path.display());
+    }
+    Ok(args)
 }
 
 /// The same for a command that another one goes on as, or that is read once more: what is wrong with it is
 /// told to whoever asked.
 pub(crate) fn parse_inner(line: &[OsString]) -> Result<Args, Failure> {
-    try_parse(line)?.map_err(|error| Failure::Usage(anyhow!("{error}")))
+    let parsed = try_parse(line)?.map(|(args, _)| args);
+    parsed.map_err(|error| Failure::Usage(anyhow!("{error}")))
 }
 
-fn try_parse(line: &[OsString]) -> Result<Result<Args, clap::Error>, Failure> {
+/// The arguments, and the file of the data folder that is not read because another one is named.
+type ParsedLine = (Args, Option<PathBuf>);
+
+fn try_parse(line: &[OsString]) -> Result<Result<ParsedLine, clap::Error>, Failure> {
     let known = settings(&command());
     let typed = match parse_typed(line) {
         Ok(typed) => typed,
@@ -99,7 +107,8 @@ fn try_parse(line: &[OsString]) -> Result<Result<Args, clap::Error>, Failure> {
         }
     };
     refuse_unused(&known, &matches)?;
-    Ok(file.args_from(&known, &matches, line))
+    let unread = file.find_unread(&matches);
+    Ok(file.args_from(&known, &matches, line).map(|args| (args, unread)))
 }
 
 /// The command and the flags on the command line, without variables, the file, and requirements that
@@ -325,6 +334,15 @@ impl ConfigFile {
             }
         }
         Ok(args)
+    }
+
+    /// The file of the data folder where this one is another.
+    fn find_unread(&self, matches: &ArgMatches) -> Option<PathBuf> {
+        let (own, (_, matches)) = (self.path.as_ref()?, matches.subcommand()?);
+        let given = matches.try_get_one::<PathBuf>("data_dir").ok()?.cloned();
+        let other = given.or_else(default_folder)?.join(CONFIG_NAME);
+        let is_same = other.canonicalize().ok() == own.canonicalize().ok();
+        (!is_same && other.symlink_metadata().is_ok()).then_some(other)
     }
 
     /// How many settings it has.

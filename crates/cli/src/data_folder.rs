@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
+use archive::ArchiveName;
 use chain::ChainSpec;
-use ingest::archive::ArchiveName;
 use ingest::fetch::WORK_FOLDER_NAME;
 use ingest::folder_chain::{held_spec, proving_spec};
 use store::disk::{Disk, DiskError, EmptyDisk, Folder};

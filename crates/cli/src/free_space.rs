@@ -7,8 +7,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use archive::Archive;
 use chain::BlockRange;
-use ingest::archive::Archive;
 use store::View;
 use store::disk::Disk;
 use store::layout::{join_ranges, overlap, subtract};
@@ -85,10 +85,10 @@ mod tests {
     use std::sync::Arc;
 
     use store::disk::EmptyDisk;
-    use store::disk::faulty::FaultyDisk;
     use store::manifest::{Edit, Manifest, Network};
     use store::read::Inline;
     use store::{Limits, LocalFiles, PublishedHistory, Store};
+    use testing::disk::faulty::FaultyDisk;
 
     use super::*;
 

@@ -13,12 +13,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::{B256, keccak256};
+use archive::{Archive, ArchiveError, ArchiveWriter, Format, WriteError};
 use chain::trust::Anchors;
 use chain::{Block, BlockNumber, BlockRange, ChainSpec, Verified, keccak256_each};
-use ingest::archive::{Archive, ArchiveError, ArchiveWriter, Format, WriteError};
-use ingest::pool::threads_default;
 use ingest::prove::{NO_POINTS, NoProgress, Prover};
-use ingest::sample::{NETWORK_NAME, Payload, SampleSettings, generate};
+use pool::threads_default;
+use sample::{NETWORK_NAME, Payload, SampleSettings, generate};
 use segment::lookup::{Position, Run, RunBuilder, RunSpan, Subject};
 use segment::postings::{PostingKey, PostingKind, Postings, PostingsBuilder};
 use segment::{

@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::{B256, U256};
+use archive::{Archive, ArchiveError, ArchiveWriter, FileBytes, Format, WriteError};
 use chain::ChainSpec;
 use chain::trust::Anchors;
-use ingest::archive::{Archive, ArchiveError, ArchiveWriter, FileBytes, Format, WriteError};
-use ingest::pool::{map_in_order, threads_default};
 use ingest::prove::{NO_POINTS, NoProgress, Prover};
-use ingest::sample::{NETWORK_NAME, Payload, SampleSettings, generate};
+use pool::{map_in_order, threads_default};
+use sample::{NETWORK_NAME, Payload, SampleSettings, generate};
 
 const ROUNDS: usize = 11;
 const SAMPLE_ROUNDS: usize = 3;

@@ -4,10 +4,10 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
 use chain::{BlockRange, ChainSpec};
+use pool::map_in_order;
 use store::check::{CheckCounts, CheckedGroup, CheckedLogs, SegmentCheck, check_layout, check_run};
 use store::{StoreError, View};
 
-use crate::pool::map_in_order;
 use crate::prove::{BlockDone, Progress};
 
 /// The result of a check.

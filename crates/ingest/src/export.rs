@@ -15,13 +15,13 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::{B256, U256};
+use archive::{ARCHIVE_BLOCKS_MAX, ArchiveName, ArchiveWriter, EraCuts, Format, WriteError};
 use chain::{BlockNumber, BlockRange, Candidate, accumulator, decode_header};
+use pool::map_in_order;
 use store::layout::{HeldRange, cut};
 use store::read::block_on;
 use store::{Reader, RowParts, Store, StoreError, View};
 
-use crate::archive::{ARCHIVE_BLOCKS_MAX, ArchiveName, ArchiveWriter, EraCuts, Format, WriteError};
-use crate::pool::map_in_order;
 use crate::prove::{BlockDone, Progress};
 
 use ndjson::LinesFile;

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 
 use alloy_genesis::Genesis;
 use alloy_primitives::B256;
+use archive::ArchiveName;
+use archive::file_kind::FileBegin;
 use chain::{BlockNumber, ChainSpec, GenesisError};
 use store::manifest::Network;
 use store::names::GENESIS_NAME;
@@ -17,8 +19,6 @@ use store::read::block_on;
 use store::{CommitFacts, Reader, Store, StoreError, Writer};
 use thiserror::Error;
 
-use crate::archive::ArchiveName;
-use crate::file_kind::FileBegin;
 use crate::import::network_of;
 
 /// Why a genesis.json describes no chain.

@@ -27,6 +27,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use alloy_primitives::U256;
+use archive::{Archive, ReadAt};
 use chain::trust::Anchors;
 use chain::{BlockNumber, BlockRange, ChainSpec};
 use store::layout::{HeldRange, overlap, subtract};
@@ -34,7 +35,6 @@ use store::read::block_on;
 use store::{CommitFacts, NewSegment, Reader, StoreError, View, Writer};
 use tokio::sync::watch;
 
-use crate::archive::{Archive, ReadAt};
 use crate::prove::{
     Facts, Progress, ProofReport, Prover, WholeFile, check_name, check_named_blocks,
 };

@@ -1,44 +1,21 @@
-//! Where blocks come from: archive files, mirrors of them, upstream nodes and the sample chain.
+//! Sources of blocks: archive files, mirrors of them and upstream nodes.
 //!
-//! Knows: the archive formats, how to read, write and prove them over all cores, how to download
-//! them, how to ask a node for blocks and follow its tip, how to make a chain when there is none at
-//! hand.
+//! Knows: how to verify archives over all cores and import them, how to download them, how to ask a
+//! node for blocks and follow its tip, how to check and export what a data folder holds.
 //! Never knows: how blocks are laid out in files, or served.
-//!
-//! ```
-//! use ingest::archive::{Archive, ArchiveWriter, Format};
-//! use ingest::pool::threads_default;
-//! use ingest::sample::{self, NETWORK_NAME, SampleSettings};
-//!
-//! let settings =
-//!     SampleSettings { block_count: 40, txs_per_block: 2, ..SampleSettings::default() };
-//! let folder = tempfile::tempdir().unwrap();
-//! let mut writer = ArchiveWriter::create(folder.path(), NETWORK_NAME, Format::Ere).unwrap();
-//! sample::generate(&settings, threads_default(), |block| writer.push(&block)).unwrap();
-//! let written = writer.finish().unwrap();
-//!
-//! let archive = Archive::open(&written[0].path).unwrap();
-//! assert_eq!(archive.range().count(), 40);
-//! ```
 
-#[warn(clippy::arithmetic_side_effects, reason = "lengths and offsets come from outside")]
-pub mod archive;
 pub mod backfill;
 mod backoff;
 pub mod check;
 pub mod epochs;
 pub mod export;
 pub mod fetch;
-pub mod file_kind;
 pub mod folder_chain;
 pub mod follow;
 pub mod import;
 mod log_limit;
-pub mod pool;
 pub mod prove;
 pub mod repair;
-pub mod sample;
 mod stop;
 pub mod survey;
-pub mod unfinished;
 pub mod upstream;

@@ -11,14 +11,13 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use alloy_primitives::{B256, Bytes};
+use archive::{Archive, ArchiveError, ArchiveFault, ArchiveName, Content, Format, ReadAt};
 use chain::trust::{Anchors, ProvenRun};
 use chain::{
     Block, BlockRange, Candidate, ChainSpec, Mismatch, Start, StepFields, Verified, Verifier,
     decode_header, hash_header,
 };
-
-use crate::archive::{Archive, ArchiveError, ArchiveFault, ArchiveName, Content, Format, ReadAt};
-use crate::pool::map_in_order;
+use pool::map_in_order;
 
 pub(crate) use whole::{Facts, WholeFile};
 

@@ -9,16 +9,14 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use archive::file_kind::FileBegin;
+use archive::{Archive, ArchiveError, ArchiveFault, ArchiveName, ChecksumList, hash_file, shown};
 use chain::trust::{
     Anchors, Claims, Opponent, TrustConflict, TrustOrder, TrustStatus, assess, meeting_points,
 };
 use chain::{BlockRange, ChainSpec};
 use thiserror::Error;
 
-use crate::archive::{
-    Archive, ArchiveError, ArchiveFault, ArchiveName, ChecksumList, hash_file, shown,
-};
-use crate::file_kind::FileBegin;
 use crate::prove::{Progress, ProofReport, Prover, check_name};
 
 /// Why no archives could be found where the user said.

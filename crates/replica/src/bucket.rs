@@ -10,6 +10,7 @@ mod open;
 
 use std::fmt;
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt as _, PutPayload};
 use tokio::time::Instant;
 
-use crate::object_names::ObjectNames;
+use crate::object_names::{FILES, ObjectNames};
 
 pub use error::BucketError;
 use folder_store::FolderStore;
@@ -142,6 +143,12 @@ impl Bucket {
     #[must_use]
     pub fn is_listable(&self) -> bool {
         !self.is_web_server
+    }
+
+    /// The folder of this machine that it is, if it is one.
+    #[must_use]
+    pub fn local_folder(&self) -> Option<PathBuf> {
+        self.folder.as_ref()?.folder_of(&self.names.folder(FILES))
     }
 
     /// How patient it is.

@@ -7,9 +7,10 @@
 //! a crash after [`WritableFile::fsync`], its name after [`Disk::fsync_folder`], and neither before;
 //! [`Disk::rename`] puts one file in the place of another and is never seen half done.
 
-#[cfg(test)]
-mod conformance;
 mod empty;
+// Unit tests cannot use the crate `testing`: it implements the traits of another build of this crate.
+#[cfg(test)]
+#[path = "../../testing/src/disk/faulty/mod.rs"]
 pub mod faulty;
 mod file;
 mod folder;
@@ -145,7 +146,8 @@ pub struct LockGuard {
 }
 
 impl LockGuard {
-    fn new(held: impl LockHolder + 'static) -> Self {
+    /// The guard of a lock that `held` gives back.
+    pub fn new(held: impl LockHolder + 'static) -> Self {
         Self { held: Box::new(held) }
     }
 
@@ -157,7 +159,7 @@ impl LockGuard {
 }
 
 /// What gives a lock back when it is dropped.
-trait LockHolder: fmt::Debug + Send + Sync {
+pub trait LockHolder: fmt::Debug + Send + Sync {
     /// Whether the file that is locked still has its name.
     fn is_in_place(&self) -> bool;
 }
@@ -292,7 +294,9 @@ pub enum DiskError {
 }
 
 impl DiskError {
-    fn from_system(place: String, operation: Operation, cause: io::Error) -> Self {
+    /// An error of the system.
+    #[must_use]
+    pub fn from_system(place: String, operation: Operation, cause: io::Error) -> Self {
         if cause.kind() == io::ErrorKind::NotFound && operation != Operation::Open {
             return Self::Missing { place, operation };
         }
@@ -356,7 +360,7 @@ pub fn is_file_name(name: &str) -> bool {
 }
 
 /// How many bytes `range` has, if it lies inside a file of `file_bytes`.
-fn range_bytes(place: &str, range: &Range<u64>, file_bytes: u64) -> Result<usize, DiskError> {
+pub fn range_bytes(place: &str, range: &Range<u64>, file_bytes: u64) -> Result<usize, DiskError> {
     let wanted = range.end.checked_sub(range.start).filter(|_| range.end <= file_bytes);
     wanted.and_then(|wanted| usize::try_from(wanted).ok()).ok_or_else(|| DiskError::Range {
         place: place.to_owned(),

@@ -25,7 +25,8 @@ impl Finality {
     }
 
     /// What is left of it when every block above this one is dropped.
-    pub(crate) fn lowered_to(self, to: BlockId) -> Self {
+    #[must_use]
+    pub fn lowered_to(self, to: BlockId) -> Self {
         let lowered = |block: BlockId| if block.number > to.number { to } else { block };
         Self { safe: self.safe.map(lowered), finalized: self.finalized.map(lowered) }
     }

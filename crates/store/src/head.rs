@@ -23,8 +23,6 @@ use crate::names::is_head_file;
 
 mod block;
 #[cfg(test)]
-mod crash_tests;
-#[cfg(test)]
 pub(crate) mod fixture;
 mod log;
 mod record;
@@ -269,7 +267,7 @@ impl Head {
     }
 
     /// Makes a change and, in the same batch, lets no block above this one be final any more.
-    pub(crate) fn lower_finality_with(
+    pub fn lower_finality_with(
         &mut self,
         to: BlockId,
         change: impl FnOnce(&mut Self) -> Result<(), HeadError>,

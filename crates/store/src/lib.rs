@@ -41,8 +41,6 @@ mod log_query;
 mod lookups;
 pub mod manifest;
 mod missing_file;
-#[cfg(test)]
-mod model;
 pub mod names;
 pub mod notice;
 mod part;

@@ -11,6 +11,8 @@
 mod hash_slot;
 mod log_slot;
 mod sources;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -53,7 +53,8 @@ pub(crate) fn part_name(number: u64) -> String {
 
 /// Whether a file is a segment, a run or the beginning of one: if the manifest does not list it,
 /// nobody will miss it.
-pub(crate) fn is_data_name(name: &str) -> bool {
+#[must_use]
+pub fn is_data_name(name: &str) -> bool {
     let is_between = |begin: &str, end: &str| {
         name.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end)).is_some_and(|inner| {
             let is_plain =
@@ -69,7 +70,8 @@ pub(crate) fn is_data_name(name: &str) -> bool {
 }
 
 /// Whether a file is a segment.
-pub(crate) fn is_segment_name(name: &str) -> bool {
+#[must_use]
+pub fn is_segment_name(name: &str) -> bool {
     is_data_name(name) && name.ends_with(SEGMENT_END)
 }
 

@@ -94,8 +94,10 @@ pub struct UnlistedFile {
 /// What a segment gave that was proven.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProvenSegment {
-    pub(crate) difficulty: U256,
-    pub(crate) chain_id: Option<u64>,
+    /// The sum of its blocks' difficulties.
+    pub difficulty: U256,
+    /// The chain id that its transactions name.
+    pub chain_id: Option<u64>,
 }
 
 /// What is known of the chain, beside what segments tell.

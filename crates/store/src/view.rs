@@ -207,7 +207,8 @@ impl View {
     }
 
     /// What the writer was told of finality.
-    pub(crate) fn finality(&self) -> Finality {
+    #[must_use]
+    pub fn finality(&self) -> Finality {
         self.finality
     }
 

@@ -163,6 +163,14 @@ pub(crate) const ABUSES: &[Abuse] = &[
         http2::empty_data,
     ),
     Abuse::new(
+        Spoken::Http2,
+        "long-filters",
+        [10, 3],
+        "22 calls of `eth_getLogs` with 1,000 addresses at a time",
+        http2::long_filters,
+    )
+    .answered(&[200]),
+    Abuse::new(
         Spoken::WebSocket,
         "unfinished-messages",
         [200, 48],

@@ -43,7 +43,9 @@ pub(crate) fn read_answer(source: &mut impl BufRead, body: &mut Vec<u8>) -> Resu
             return if is_end { Ok(None) } else { Err(malformed("a head that does not end")) };
         };
         if status.is_none() {
-            let word = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.split(' ').next());
+            // A request of HTTP/1.0 has an answer of the same version.
+            let rest = line.strip_prefix("HTTP/1.1 ").or_else(|| line.strip_prefix("HTTP/1.0 "));
+            let word = rest.and_then(|rest| rest.split(' ').next());
             let found = word.and_then(|word| word.parse().ok());
             status = Some(found.ok_or_else(|| malformed("no status line"))?);
         } else if line.is_empty() {
@@ -79,6 +81,8 @@ mod tests {
         assert_eq!(body, b"");
         assert!(read_answer(&mut source, &mut body).is_err());
         assert_eq!(read_answer(&mut source, &mut body).unwrap(), None);
+        let old = b"HTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n";
+        assert_eq!(read_answer(&mut &old[..], &mut body).unwrap(), Some(200));
         for broken in ["what\r\n\r\n", "HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n"] {
             assert!(read_answer(&mut broken.as_bytes(), &mut body).is_err(), "{broken}");
         }

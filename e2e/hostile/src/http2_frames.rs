@@ -10,7 +10,7 @@ pub(crate) const HEADERS: u8 = 1;
 pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const PING: u8 = 6;
 
-const END_STREAM: u8 = 1;
+pub(crate) const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 /// Bytes of a frame that every peer takes.
 const PAYLOAD_BYTES_MAX: usize = 16_384;

@@ -63,6 +63,11 @@ pub(crate) fn raw_requests() -> Vec<RawRequest> {
         row("no host", valid.replace("host: test\r\n", ""), &[400]),
         row("a host that is none", valid.replace("host: test", "host: user@test"), &[400]),
         row(
+            "a target whose host is none",
+            valid.replace("POST / ", "POST http://user@test/ "),
+            &[400],
+        ),
+        row(
             "no host before HTTP/1.1",
             valid.replace("HTTP/1.1\r\nhost: test\r\n", "HTTP/1.0\r\n"),
             &[200],

@@ -13,9 +13,6 @@ const BANNED: &[&str] =
 const NAMING: &[&str] = &["mod", "struct", "enum", "trait", "union", "type"];
 
 pub(super) fn check(path: &str, text: &str, report: &mut impl FnMut(usize, String)) {
-    if !text.starts_with("//!") {
-        report(1, "a file opens with `//!`: what it knows and refuses to know".to_owned());
-    }
     for name in Path::new(path).iter().filter_map(|name| name.to_str()) {
         if let Some(word) = find_banned(name.trim_end_matches(".rs")) {
             report(1, format!("`{name}`: `{word}` says nothing; name what it is for"));
@@ -89,12 +86,6 @@ mod tests {
             assert_eq!(line, line_expected, "{message}");
             assert!(message.contains(word), "{message}");
         }
-    }
-
-    #[test]
-    fn a_file_says_what_it_knows() {
-        check_reports("src/a.rs", "//! Knows.\n\nmod b;\n", &[]);
-        check_reports("src/a.rs", "mod b;\n", &[(1, "opens with")]);
     }
 
     #[test]

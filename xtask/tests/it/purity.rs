@@ -1,5 +1,5 @@
 //! `chain`, `segment` and `proof` are pure: nothing that waits, listens or fetches is linked into them.
-//! `proof` shares no code with what it verifies.
+//! `proof` shares no code with what it verifies. The binary contains no test double.
 
 use std::path::Path;
 
@@ -40,6 +40,14 @@ fn the_pure_crates_link_no_runtime_and_no_network() {
         let found = find_forbidden(&graph, name);
         assert!(found.is_empty(), "{name} must stay pure, but: {}", found.join("; "));
     }
+}
+
+#[test]
+fn the_binary_links_no_test_double() {
+    let graph = Graph::of_this_workspace();
+    let linked = graph.linked_into("quipu-cli");
+    assert!(linked.contains_key("quipu-store"), "{linked:?}");
+    assert!(!linked.contains_key("quipu-testing"), "{:?}", linked.get("quipu-testing"));
 }
 
 /// A mistake of the server's libraries must not be repeated by whoever checks the server.

@@ -280,7 +280,7 @@ impl Disk for ColdDisk {
 
 #[cfg(test)]
 mod tests {
-    use ingest::pool::threads_default;
+    use pool::threads_default;
 
     use super::*;
     use crate::anatomy::Anatomy;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use ingest::pool::threads_default;
+use pool::threads_default;
 
 use crate::anatomy::{Anatomy, file_bytes};
 use crate::archives::{ArchiveFile, RELINKED, RELINKED_8K, find_real};

@@ -10,10 +10,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use archive::{Archive, ArchiveError};
 use chain::trust::Anchors;
-use ingest::archive::{Archive, ArchiveError};
-use ingest::pool::{map_in_order, threads_default};
 use ingest::prove::{NO_POINTS, NoProgress, Prover};
+use pool::{map_in_order, threads_default};
 
 use crate::archives::ArchiveFile;
 use crate::clock::{median, process_cpu};

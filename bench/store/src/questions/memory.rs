@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use chain::{BlockNumber, BlockRange, SplitMix64};
-use ingest::pool::threads_default;
+use pool::threads_default;
 use serde_json::{Value, json};
 use store::read::block_on;
 use store::{Limits, Reader, RowParts, TxIndex};

@@ -5,9 +5,9 @@
 
 use std::path::PathBuf;
 
+use archive::Format;
 use chain::BlockRange;
 use clap::ValueEnum;
-use ingest::archive::Format;
 use ingest::export::ExportFormat;
 
 use super::{DataArgs, WorkArgs, parse_blocks};

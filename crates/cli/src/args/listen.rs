@@ -82,6 +82,29 @@ pub(super) fn parse_allowed_host(text: &str) -> Result<String, String> {
     Err("write a host name without scheme, port and wildcard, such as rpc.example".to_owned())
 }
 
+/// An origin as browsers send it, with which it is compared letter by letter; `*` stands for all.
+pub(super) fn parse_origin(text: &str) -> Result<String, String> {
+    // Pages of sandboxes and files.
+    if ["*", "null"].contains(&text) {
+        return Ok(text.to_owned());
+    }
+    let is_plain = |letter: char| letter.is_ascii_graphic() && !letter.is_ascii_uppercase();
+    let (scheme, host) = text.split_once("://").unwrap_or_default();
+    let is_default_port = [("http", ":80"), ("https", ":443")]
+        .iter()
+        .any(|(name, port)| scheme == *name && host.ends_with(port));
+    let is_origin = !scheme.is_empty()
+        && !host.is_empty()
+        && text.chars().all(is_plain)
+        && !host.contains(['/', '?', '#', '@', '*']);
+    if is_origin && !is_default_port {
+        return Ok(text.to_owned());
+    }
+    Err("write an origin as browsers send it: scheme, host and any unusual port, in lower case and without \
+         a path, such as https://app.example; or * for all"
+        .to_owned())
+}
+
 fn parse(text: &str, port_default: u16) -> Result<ListenAddress, String> {
     let socket = |address, port| ListenAddress::Socket(SocketAddr::new(address, port));
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -137,6 +160,39 @@ mod tests {
             assert_eq!(parse_allowed_host(text).as_deref(), Ok(text));
         }
         assert_eq!(parse_allowed_host("[::1]").as_deref(), Ok("::1"));
+    }
+
+    #[test]
+    fn an_origin_is_one_that_a_browser_can_send() {
+        for text in [
+            "*",
+            "null",
+            "https://app.example",
+            "http://localhost:3000",
+            "http://[::1]:8080",
+            "https://app.example:8443",
+            "chrome-extension://abcdefgh",
+        ] {
+            assert_eq!(parse_origin(text).as_deref(), Ok(text));
+        }
+        for text in [
+            "",
+            "app.example",
+            "https://",
+            "://app.example",
+            "https://app.example/",
+            "https://app.example/page",
+            "https://App.example",
+            "HTTPS://app.example",
+            "https://*.example",
+            "https://app.example:443",
+            "http://app.example:80",
+            "https://me@app.example",
+            "https://app.example?a",
+            "https://a.example b",
+        ] {
+            assert!(parse_origin(text).is_err(), "{text}");
+        }
     }
 
     #[test]

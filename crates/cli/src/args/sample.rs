@@ -5,9 +5,9 @@
 
 use std::path::PathBuf;
 
+use archive::Format;
 use clap::ValueEnum;
-use ingest::archive::Format;
-use ingest::sample::Payload;
+use sample::Payload;
 
 use crate::amounts::{parse_number, parse_some};
 

@@ -17,7 +17,9 @@ use super::admission::AdmissionArgs;
 use super::bucket::SourceArgs;
 use super::given::GivenSettings;
 use super::limits::LimitArgs;
-use super::listen::{ListenAddress, parse_allowed_host, parse_listen, parse_metrics_listen};
+use super::listen::{
+    ListenAddress, parse_allowed_host, parse_listen, parse_metrics_listen, parse_origin,
+};
 use super::tls::TlsArgs;
 use super::{ChainArgs, DataArgs};
 
@@ -59,7 +61,13 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "URL", value_delimiter = ',', requires = "pass_through")]
     pub(crate) pass_through_to: Vec<String>,
     /// Origins whose pages may ask; may be repeated
-    #[arg(long = "cors-origin", value_name = "ORIGIN", default_value = "*", value_delimiter = ',')]
+    #[arg(
+        long = "cors-origin",
+        value_name = "ORIGIN",
+        default_value = "*",
+        value_delimiter = ',',
+        value_parser = parse_origin
+    )]
     pub(crate) cors_origins: Vec<String>,
     /// Accept only requests with one of these names in their Host header; may be repeated [default:
     /// any]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use chain::ChainSpec;
 use ingest::check::{CheckedFolder, check_all};
-use ingest::pool::threads_default;
+use pool::threads_default;
 use store::check::CheckCounts;
 use store::head::Recovery;
 use store::journal::unlisted_segments;

@@ -56,11 +56,10 @@ pub(crate) fn run(args: &ConfigArgs) -> Result<(), Failure> {
     Ok(print_lines(&lines)?)
 }
 
-/// Refuses settings each of which would do, and which contradict each other.
+/// Refuses what a server refuses when it starts.
 fn check_together(file: &ConfigFile) -> Result<(), Failure> {
     let Command::Serve(serve) = file.serve_args()?.command else { return Ok(()) };
-    serve.limits.check()?;
-    serve.follow.upstream.check_quorum()
+    serve.check()
 }
 
 /// Where a value comes from, from the weakest on.

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, keccak256};
 use anyhow::{Context as _, anyhow};
+use archive::Format;
 use chain::BlockNumber;
-use ingest::archive::Format;
-use ingest::pool::threads_default;
+use pool::threads_default;
 use rpc::http::HttpSettings;
 use serde_json::{Value, json};
 use store::read::block_on;

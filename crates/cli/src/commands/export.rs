@@ -1,11 +1,11 @@
 //! `quipu export`: what the data folder holds, as archives or as lines of JSON.
 
 use anyhow::anyhow;
+use archive::shown;
+use archive::unfinished::remove_own;
 use chain::{BlockNumber, BlockRange};
-use ingest::archive::shown;
 use ingest::export::{ExportError, ExportReport, ExportedFile, Exporter, held_by, plan};
-use ingest::pool::threads_default;
-use ingest::unfinished::remove_own;
+use pool::threads_default;
 use store::manifest::Network;
 
 use crate::Failure;

@@ -11,8 +11,8 @@ use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
+use archive::{ArchiveName, Remedy};
 use chain::BlockRange;
-use ingest::archive::{ArchiveName, Remedy};
 use ingest::fetch::{
     DownloadError, DownloadFolder, Downloader, FetchFailure, FetchLimits, MirrorFile, MirrorUrl,
     Mirrors, WORK_FOLDER_NAME, fetch_files, is_file_held,

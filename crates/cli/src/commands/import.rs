@@ -15,9 +15,9 @@ use chain::{BlockNumber, BlockRange, ChainSpec};
 use ingest::fetch::MirrorUrl;
 use ingest::folder_chain::FolderChain;
 use ingest::import::{ImportError, ImportSettings, Importer, Outcome, merge_next, order_files};
-use ingest::pool::threads_default;
 use ingest::prove::NoProgress;
 use ingest::survey::{find_archives, refuse_unreadable};
+use pool::threads_default;
 use store::read::block_on;
 use store::{Reader, Store, StoreError, View, Writer};
 

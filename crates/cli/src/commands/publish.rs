@@ -8,7 +8,9 @@ use store::{View, YOUNG_SLOT_BLOCKS};
 
 use crate::Failure;
 use crate::args::bucket::PublishArgs;
-use crate::bucket::{TransferProgress, bucket_failure, bucket_runtime, open_bucket};
+use crate::bucket::{
+    TransferProgress, bucket_failure, bucket_runtime, open_bucket, refuse_place_in,
+};
 use crate::data_folder::DataFolder;
 use crate::hints::disk_hint;
 use crate::interrupt::on_interrupt;
@@ -20,6 +22,7 @@ const TRIES_MAX: u32 = 8;
 pub(crate) fn run(args: &PublishArgs) -> Result<(), Failure> {
     let bucket = open_bucket("--to", &args.to)?;
     let folder = DataFolder::open(&args.data)?;
+    refuse_place_in(&folder.path, "--to", &bucket)?;
     on_interrupt("what was sent stays there; run it again to go on", || ())?;
     let runtime = bucket_runtime()?;
     let mut tries = 1;

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
-use ingest::archive::{ArchiveName, ArchiveWriter, Format, WriteError, WrittenArchive, shown};
-use ingest::pool::threads_default;
-use ingest::sample::{self, NETWORK_NAME, SampleSettings};
-use ingest::unfinished::remove_own;
+use archive::unfinished::remove_own;
+use archive::{ArchiveName, ArchiveWriter, Format, WriteError, WrittenArchive, shown};
+use pool::threads_default;
+use sample::{self, NETWORK_NAME, SampleSettings};
 
 use store::names::GENESIS_NAME;
 

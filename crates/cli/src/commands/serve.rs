@@ -38,6 +38,7 @@ use tracing::{debug, info};
 
 use crate::Failure;
 use crate::args::serve::{LogFormatArg, ServeArgs, UnknownHashArg};
+use crate::bucket::open_bucket;
 use crate::chain_choice;
 use crate::config::variables::warn_of_unknown_variables;
 use crate::data_folder::{DataFolder, locate};
@@ -71,11 +72,8 @@ const TIP_PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let log_level = begin_logs(args.log_format == LogFormatArg::Json, usual_level(verbosity()))?;
     warn_of_unknown_variables();
-    args.limits.check()?;
     // Before anybody is told that it listens.
-    if !args.follow.upstream.upstreams.is_empty() {
-        args.follow.upstream.urls()?;
-    }
+    args.check()?;
     let node = match args.pass_through.as_slice() {
         [] => None,
         _ => Some(Arc::new(args.node()?)),
@@ -114,13 +112,17 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let spec = chain.as_ref().map(|chain| chain.spec().clone());
     let plan = is_following.then_some(FollowPlan { args: follow, chain });
     let settings = ServiceSettings { is_following, ..args.settings() };
+    let publisher = args.source.publish.as_deref().map(Publisher::open).transpose()?;
+    if let Some(publisher) = &publisher {
+        publisher.refuse_place_in(&folder.path)?;
+    }
     let wiring = Wiring {
         plan: plan.as_ref(),
         spec,
         pass_through: args.pass_through.clone(),
         node,
         source,
-        publisher: args.source.publish.as_deref().map(Publisher::open).transpose()?,
+        publisher,
         tls: tls.map(Arc::new),
         reading: ReadSettings::of(args),
         admission: admission.clone(),
@@ -182,6 +184,25 @@ fn refuse_empty(folder: &DataFolder) -> Result<(), Failure> {
 }
 
 impl ServeArgs {
+    /// Refuses settings that contradict each other and addresses that cannot be right. Nothing is asked
+    /// and no other file is read.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.limits.check()?;
+        let upstream = &self.follow.upstream;
+        if !upstream.upstreams.is_empty() {
+            upstream.urls()?;
+        }
+        upstream.check_quorum()?;
+        if !self.pass_through.is_empty() {
+            self.node()?;
+        }
+        self.tls.files()?;
+        if let Some(url) = &self.source.source {
+            open_bucket("--source", url)?;
+        }
+        self.source.publish.as_deref().map_or(Ok(()), |url| Publisher::open(url).map(drop))
+    }
+
     /// The node that calls and subscriptions are passed through to.
     fn node(&self) -> Result<Node, Failure> {
         let parse = |text: &String| parse_node(text).context("--pass-through-to");
@@ -425,7 +446,7 @@ impl Bound {
         let explorer = has_explorer.then(|| format!("{address}/"));
         let urls = plan.map_or_else(|| Ok(Vec::new()), |plan| plan.args.upstream.urls())?;
         let upstream: Vec<&str> = urls.iter().map(UpstreamUrl::name).collect();
-        let upstream = upstream.join(", ");
+        let upstream = (!upstream.is_empty()).then(|| upstream.join(", "));
         let (chain, chain_id) = (spec.name().to_owned(), spec.chain_id());
         let view = store.view();
         self.runtime.spawn(async move {

@@ -7,11 +7,11 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use archive::{ArchiveName, shown};
 use chain::accumulator::EpochRoots;
-use ingest::archive::{ArchiveName, shown};
 use ingest::folder_chain::spec_by_name;
-use ingest::pool::threads_default;
 use ingest::survey::{Job, NoArchives, find_archives, survey};
+use pool::threads_default;
 
 use crate::Failure;
 use crate::args::verify::VerifyArgs;

@@ -29,7 +29,8 @@ pub(super) fn suggest_by_ending(
     let command = typed.iter().skip(1).find(is_command).and_then(|text| text.to_str());
     let own = known.iter().filter(|it| it.command.is_none() || it.command.as_deref() == command);
     let is_meant = |it: &&Setting| match name {
-        "host" | "port" => it.flag == "listen",
+        "port" => it.flag == "listen",
+        "host" => it.flag == "listen" || it.flag.ends_with(&ending),
         _ => it.flag.ends_with(&ending),
     };
     let alike = own.filter(is_meant).map(|it| format!("--{}", it.flag));

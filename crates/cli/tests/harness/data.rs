@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use ingest::archive::{Archive, ArchiveWriter, Format};
+use archive::{Archive, ArchiveWriter, Format};
 use tempfile::TempDir;
 
 use crate::harness::run::{Ran, archive, quipu, sample, text};

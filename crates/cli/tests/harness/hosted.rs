@@ -14,10 +14,10 @@ use std::time::Duration;
 use chain::ChainSpec;
 use rpc::http::{HttpSettings, Listener, Server};
 use rpc::{Budget, Service, ServiceSettings};
-use store::disk::faulty::FaultyDisk;
 use store::disk::{DataFile, Disk, Folder};
 use store::read::{Blocking, Inline, Reading};
 use store::{Limits, Store};
+use testing::disk::faulty::FaultyDisk;
 use tokio::sync::oneshot;
 
 use crate::harness::wait::wait_for;

@@ -16,10 +16,10 @@ use chain::trust::Anchors;
 use chain::{Block, Body, Candidate, ChainSpec, Receipt, Start, Verified, Verifier, logs_bloom};
 use rpc::{Service, ServiceSettings};
 use store::disk::Disk;
-use store::disk::faulty::FaultyDisk;
 use store::head::HeadLimits;
 use store::read::Inline;
 use store::{Limits, Store, Writer};
+use testing::disk::faulty::FaultyDisk;
 
 /// The number of the first block, whose parent nobody has.
 pub(crate) const FIRST: u64 = 1000;

@@ -43,7 +43,7 @@ fn no_word_on_the_command_line_keeps_the_file_from_being_read() {
     fs::write(folder.path().join("demo"), wrong).unwrap();
     for args in [
         &["serve", "--data-dir", "help"][..],
-        &["serve", "--data-dir", "help", "--cors-origin", "help"],
+        &["serve", "--data-dir", "help", "--cache-dir", "help"],
         &["serve", "--data-dir", "help", "--allowed-host", "completions"],
         &["import", "--data-dir", "help", "help"],
         &["stat", "--data-dir", "completions"],

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use alloy_primitives::{Bytes, hex};
+use archive::Archive;
 use chain::{Candidate, Receipt, logs_bloom};
-use ingest::archive::Archive;
 use serde_json::Value;
 
 use crate::harness::data::{Data, names, write_part};

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::LazyLock;
 
-use ingest::archive::hash_file;
+use archive::hash_file;
 use tempfile::TempDir;
+use testing::mirror::{Manner, Mirror, Wish};
 
 use crate::harness::data::{files, names, write_part};
-use crate::harness::mirror::{Manner, Mirror, Wish};
 use crate::harness::run::{Ran, command, quipu, ran, text};
 use crate::harness::served::signal;
 use crate::harness::stores::own_folder;

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use alloy_primitives::{B256, hex, keccak256};
+use archive::Archive;
 use chain::decode_header;
-use ingest::archive::Archive;
 use serde_json::{Value, json};
 
 use crate::harness::data::Data;

@@ -3,17 +3,17 @@
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
+use archive::Archive;
 use chain::trust::Anchors;
 use chain::{BlockNumber, ChainSpec, Start, Verifier};
-use ingest::archive::Archive;
 use rpc::http::HttpSettings;
 use rpc::{CatchingUp, Health, Service, ServiceSettings};
 use serde_json::{Value, json};
 use store::LocalFiles;
 use store::disk::Disk as _;
-use store::disk::faulty::FaultyDisk;
 use store::read::{Inline, block_on};
 use store::stat::{PartBytesCache, Stat};
+use testing::disk::faulty::FaultyDisk;
 
 use crate::harness::data::files;
 use crate::harness::hosted::{Hosted, respond};

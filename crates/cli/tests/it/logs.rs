@@ -6,12 +6,12 @@ use std::path::Path;
 use chain::{BlockRange, ChainSpec, SplitMix64};
 use rpc::{LogLimits, Service, ServiceSettings};
 use serde_json::{Value, json};
+use testing::shared_data::shared_data;
 
 use crate::harness::data::Data;
 use crate::harness::hosted::{respond, service};
 use crate::harness::run::{quipu, text};
 use crate::harness::served::Served;
-use crate::harness::shared_data::shared_data;
 use crate::harness::stores::data_folder;
 use crate::harness::wait::{wait_for, wait_until};
 

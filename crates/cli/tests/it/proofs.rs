@@ -25,10 +25,10 @@ use store::disk::Folder;
 use store::read::Inline;
 use store::{Limits, Store};
 use tempfile::TempDir;
+use testing::shared_data::shared_data;
 
 use crate::harness::hosted::service_of;
 use crate::harness::run::{command, quipu, ran, text};
-use crate::harness::shared_data::shared_data;
 use crate::harness::stores::data_folder;
 
 /// A hash that no block has.

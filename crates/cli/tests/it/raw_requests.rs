@@ -127,6 +127,13 @@ fn an_authority_counts_as_a_host_over_http_2() {
     // Whoever watches the process may know it by another name.
     http2.get(5, "/healthz", "evil");
     assert_eq!(http2.next_of(DATA, 5).payload, b"ok\n");
+    // It is as valid as a Host field has to be.
+    for (stream_id, authority) in [(7, "user@test"), (9, "test:x")] {
+        http2.get(stream_id, "/healthz", authority);
+        assert_ne!(http2.next_of(HEADERS, stream_id).payload[0], 0x88, "{authority}");
+        let body = String::from_utf8(http2.next_of(DATA, stream_id).payload).unwrap();
+        assert!(body.contains("the host specified is not valid"), "{authority}: {body}");
+    }
     // But by one name only: others may have read another request.
     let mut stream = hosted.connect();
     stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: test\r\nhost: test\r\n\r\n").unwrap();

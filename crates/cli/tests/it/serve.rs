@@ -3,11 +3,11 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use testing::shared_data::shared_data;
 
 use crate::harness::data::{Data, write_part};
 use crate::harness::run::{quipu, text};
 use crate::harness::served::Served;
-use crate::harness::shared_data::shared_data;
 use crate::harness::wait::wait_until;
 
 /// The conformance corpus of the execution APIs: every case of the methods that are served.

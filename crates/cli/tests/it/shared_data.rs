@@ -4,13 +4,13 @@
 use std::fs;
 use std::path::Path;
 
-use ingest::archive::{Archive, ArchiveName};
+use archive::{Archive, ArchiveName};
 use ingest::survey::find_archives;
 use serde_json::{Value, json};
+use testing::shared_data::shared_data;
 
 use crate::harness::run::{quipu, text};
 use crate::harness::served::Served;
-use crate::harness::shared_data::shared_data;
 
 /// Archives of other writers come out to the byte: their blocks, their order, their compression.
 #[test]

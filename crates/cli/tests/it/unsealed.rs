@@ -11,8 +11,8 @@ use rpc::http::HttpSettings;
 use serde_json::{Value, json};
 use store::BlockId;
 use store::Finality;
-use store::disk::faulty::FaultyDisk;
 use tempfile::TempDir;
+use testing::disk::faulty::FaultyDisk;
 
 use crate::harness::data::files;
 use crate::harness::hosted::Hosted;

@@ -3,11 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 
+use archive::{WriteError, shown};
 use chain::{BlockRange, HeaderError};
 use store::StoreError;
 use thiserror::Error;
-
-use crate::archive::{WriteError, shown};
 
 /// Why blocks were not exported.
 #[derive(Debug, Error)]

@@ -8,11 +8,11 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::{Bloom, hex};
+use archive::unfinished::{Unfinished, remove_abandoned};
 use chain::{BlockRange, Receipt};
 use store::StoredBlock;
 
 use super::ExportError;
-use crate::unfinished::{Unfinished, remove_abandoned};
 
 /// The file of these blocks. As many digits as segments have, so that names sort like numbers.
 pub(super) fn file_name(network: &str, range: BlockRange) -> String {

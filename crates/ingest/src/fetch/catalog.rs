@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use alloy_primitives::B256;
+use archive::{ArchiveName, Format};
 use chain::BlockRange;
 use chain::trust::Anchors;
 use reqwest::Url;
 
 use super::list::{ListFault, MirrorList, named_range, parse_sums, parse_urls};
 use super::mirror_url::{MirrorUrl, redacted};
-use crate::archive::{ArchiveName, Format};
 use crate::import::order_files;
 
 /// An archive that mirrors have.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::B256;
+use archive::hash_file;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -13,7 +14,6 @@ use super::folder::{DownloadFolder, Part, on_disk, remove_file};
 use super::http::FileAnswer;
 use super::mirrors::Mirrors;
 use super::task::{FileTask, WholeFile};
-use crate::archive::hash_file;
 use crate::stop::until_stopped;
 
 /// New bytes that count as progress.

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy_primitives::B256;
+use archive::shown;
 use thiserror::Error;
 
 use super::list::ListFault;
-use crate::archive::shown;
 
 /// Other files of an era that are named when none of them could be downloaded.
 const OTHERS_SHOWN_MAX: usize = 4;

@@ -9,10 +9,10 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::{B256, hex};
+use archive::ArchiveName;
 use sha2::{Digest as _, Sha256};
 
 use super::error::DownloadError;
-use crate::archive::ArchiveName;
 
 const PART_END: &str = ".part";
 /// The lock of a folder of the user. It stays there, empty.

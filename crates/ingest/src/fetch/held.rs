@@ -3,13 +3,13 @@
 //! Knows: what a name says of its blocks.
 //! Never knows: where the archive is.
 
+use archive::{ArchiveName, Format};
 use chain::{BlockNumber, BlockRange};
 use store::layout::{overlap, subtract};
 use store::read::block_on;
 use store::{Reader, StoreError, View};
 
 use super::list::named_range;
-use crate::archive::{ArchiveName, Format};
 
 /// Whether nothing of a file is missing, or none of its blocks is `wanted`. In doubt it is missing:
 /// then the import finds out.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use alloy_primitives::{B256, hex};
+use archive::{ARCHIVE_BLOCKS_MAX, ArchiveName, ChecksumList, ChecksumListError};
 use chain::BlockRange;
 use reqwest::Url;
 use store::disk::is_file_name;
@@ -13,7 +14,6 @@ use store::layout::overlap;
 use thiserror::Error;
 
 use super::mirror_url::{MirrorUrl, SUMS_NAME, URLS_NAME};
-use crate::archive::{ARCHIVE_BLOCKS_MAX, ArchiveName, ChecksumList, ChecksumListError};
 
 /// Bytes of an archive's name. The name of its part is longer, and systems allow 255.
 const NAME_BYTES_MAX: usize = 200;

@@ -4,10 +4,9 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use archive::ArchiveName;
 use reqwest::Url;
 use thiserror::Error;
-
-use crate::archive::ArchiveName;
 
 /// The list with names and checksums.
 pub(super) const SUMS_NAME: &str = "checksums_sha256.txt";

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use sample::{self, Payload, SampleSettings};
 use store::Limits;
 use store::disk::Folder;
 use store::read::Inline;
 
 use super::*;
-use crate::sample::{self, Payload, SampleSettings};
 
 fn open(path: &Path) -> Arc<Store> {
     let disk = Arc::new(Folder::create(path).unwrap());

@@ -6,9 +6,9 @@
 use std::ops::ControlFlow;
 
 use chain::{Block, Start, Verified, Verifier};
+use pool::map_in_order;
 
 use super::{FollowError, Follower};
-use crate::pool::map_in_order;
 use crate::stop::is_stopped;
 use crate::upstream::{HeaderClaim, NodeBlock, UpstreamsError};
 

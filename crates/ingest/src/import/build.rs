@@ -10,12 +10,12 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
 use chain::{Block, BlockNumber, BlockRange, Verified};
+use pool::map_in_order;
 use store::layout::HeldRange;
 use store::{Census, Draft, Drafting, NewSegment, count_block, counted_blocks, groups};
 
 use super::blocks::Joined;
 use super::{ImportError, PIECE_BLOCKS_MAX, PIECE_BYTES_MAX};
-use crate::pool::map_in_order;
 use crate::prove::{Blocks, Facts, Prover};
 
 /// Builds one segment.

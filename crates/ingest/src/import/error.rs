@@ -1,10 +1,10 @@
 //! Why blocks were not taken.
 
+use archive::ArchiveError;
 use chain::BlockRange;
 use store::StoreError;
 use thiserror::Error;
 
-use crate::archive::ArchiveError;
 use crate::upstream::SourceFault;
 
 /// Why a file, or a unit of an upstream's blocks, was not taken. Nothing of it is held then.

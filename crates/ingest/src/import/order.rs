@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use archive::{Archive, ArchiveName};
 use chain::BlockRange;
 use chain::accumulator::EPOCH_BLOCKS;
 use chain::trust::Anchors;
-
-use crate::archive::{Archive, ArchiveName};
 
 /// Orders files so that trust reaches each of them if it can: upwards from what is held, from genesis
 /// or from an anchor, and downwards from an anchor first where nothing below is known. Files that

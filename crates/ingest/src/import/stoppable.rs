@@ -1,12 +1,12 @@
 //! An archive whose reading ends when it is told to.
 
 use alloy_primitives::Bytes;
+use archive::{Archive, ReadAt};
 use chain::{Candidate, Mismatch};
 use store::StoreError;
 use tokio::sync::watch;
 
 use super::ImportError;
-use crate::archive::{Archive, ReadAt};
 use crate::prove::Blocks;
 use crate::stop::is_stopped;
 

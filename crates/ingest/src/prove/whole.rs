@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::{B256, U256};
+use archive::{Archive, ArchiveError, ArchiveFault, ReadAt};
 use chain::accumulator::{self, EPOCH_BLOCKS};
 use chain::trust::{Anchors, Epoch, ProvenRun};
 use chain::{BlockPart, BlockRange, StepFields};
 
 use super::ProofReport;
-use crate::archive::{Archive, ArchiveError, ArchiveFault, ReadAt};
 
 /// What the whole-file checks need of a block.
 #[derive(Clone, Copy, Debug)]

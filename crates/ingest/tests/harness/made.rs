@@ -5,11 +5,11 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use alloy_consensus::Header;
+use archive::{Archive, ArchiveError, ArchiveWriter, Format, ReadAt};
 use chain::trust::Anchors;
 use chain::{Block, Candidate, ChainSpec, Verified, decode_header, hash_header};
-use ingest::archive::{Archive, ArchiveError, ArchiveWriter, Format, ReadAt};
 use ingest::prove::{NO_POINTS, NoProgress, ProofReport, Prover};
-use ingest::sample::{NETWORK_NAME, SampleSettings, generate, genesis};
+use sample::{NETWORK_NAME, SampleSettings, generate, genesis};
 
 pub(crate) fn threads(count: usize) -> NonZeroUsize {
     NonZeroUsize::new(count).unwrap()

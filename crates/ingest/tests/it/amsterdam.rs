@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use alloy_primitives::{B256, Bytes};
+use archive::Archive;
 use chain::trust::{Anchor, Anchors};
 use chain::{Candidate, ChainSpec, Start, Verifier, decode_receipts};
-use ingest::archive::Archive;
+use testing::shared_data::shared_data;
 
 use crate::harness::made::proven_blocks;
-use crate::harness::shared_data::shared_data;
 use crate::shared_data::{list, listed, read_block};
 
 const CHAIN_ID: u64 = 7_928_001;

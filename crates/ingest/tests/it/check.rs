@@ -1,12 +1,12 @@
 //! A data folder that is whole passes its check; one that is not is told from it, with the place.
 
+use archive::{Archive, Format};
 use chain::{BlockNumber, BlockRange, ChainSpec};
-use ingest::archive::{Archive, Format};
 use ingest::check::check_all;
 use ingest::export::{ExportFormat, Exporter, held_by, plan};
 use ingest::import::ImportSettings;
 use ingest::prove::NoProgress;
-use ingest::sample::{NETWORK_NAME, Payload, SampleSettings};
+use sample::{NETWORK_NAME, Payload, SampleSettings};
 use store::check::CheckCounts;
 use store::read::block_on;
 use store::{Reader, StoreError};

@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
+use archive::{Archive, ArchiveError, ArchiveFault, Format};
 use chain::Candidate;
-use ingest::archive::{Archive, ArchiveError, ArchiveFault, Format};
-use ingest::pool::map_in_order;
 use ingest::prove::ProofReport;
-use ingest::sample::{Payload, SampleSettings};
+use pool::map_in_order;
+use sample::{Payload, SampleSettings};
 
 use crate::harness::made::{blocks, prove, read_all, threads, write};
 

@@ -7,19 +7,18 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use archive::hash_file;
 use chain::BlockRange;
 use chain::trust::Anchors;
-use ingest::archive::hash_file;
 use ingest::fetch::{
     DownloadError, DownloadFolder, Downloader, FetchFailure, FetchLimits, FetchWatch, FileTaker,
     MirrorFile, Mirrors, TakeVerdict, fetch_files,
 };
 use store::layout::overlap;
 use tempfile::TempDir;
+use testing::mirror::{Manner, Mirror, Wish};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
-
-use crate::harness::mirror::{Manner, Mirror, Wish};
 
 const FIRST: &str = "x-00000-00000000.ere";
 const SECOND: &str = "x-00001-11111111.ere";

@@ -12,9 +12,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
-use ingest::archive::{Archive, Format};
+use archive::{Archive, Format};
 use ingest::prove::check_name;
-use ingest::sample::{Payload, SampleSettings};
+use sample::{Payload, SampleSettings};
 use segment::FOOTER_BYTES;
 use store::disk::Folder;
 use store::read::Inline;

@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
+use archive::{Archive, Format};
 use chain::{BlockNumber, BlockRange, ChainSpec};
-use ingest::archive::{Archive, Format};
 use ingest::import::{ImportError, Outcome};
-use ingest::sample::{Payload, SampleSettings};
+use sample::{Payload, SampleSettings};
 use store::read::block_on;
 use store::{Reader, RowParts};
+use testing::shared_data::shared_data;
 
 use crate::check::check;
 use crate::harness::folder::{DataFolder, settings};
 use crate::harness::made::{blocks, proven_blocks, spec, threads, write};
-use crate::harness::shared_data::shared_data;
 
 /// 300 blocks: more than one segment, and more than one group in each.
 fn chain() -> SampleSettings {
@@ -161,7 +161,7 @@ fn archives_without_receipts_are_taken_only_if_asked_and_replaced_when_receipts_
 fn every_real_archive_is_imported_and_comes_back() {
     let Some(folder) = shared_data() else { return };
     for file in ingest::survey::find_archives(&[folder]).unwrap() {
-        let name = ingest::archive::ArchiveName::parse(&file).unwrap().network;
+        let name = archive::ArchiveName::parse(&file).unwrap().network;
         if file.to_string_lossy().contains("deadbeef") {
             continue;
         }

@@ -2,9 +2,9 @@
 //!
 //! The files are put together here entry by entry, not by our own writer.
 
+use archive::{Archive, ArchiveError, ArchiveFault, Format};
 use chain::Candidate;
-use ingest::archive::{Archive, ArchiveError, ArchiveFault, Format};
-use ingest::sample::{Payload, SampleSettings};
+use sample::{Payload, SampleSettings};
 
 use crate::harness::made::{blocks, prove, read_all, write};
 

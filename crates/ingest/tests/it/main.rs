@@ -22,7 +22,6 @@ mod import;
 mod layouts;
 mod round_trip;
 mod rules;
-mod sample;
 mod segments;
 mod shared_data;
 mod survey;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use archive::{Archive, ArchiveName, ArchiveWriter, ChecksumList, Format, WriteError};
 use chain::Candidate;
-use ingest::archive::{Archive, ArchiveName, ArchiveWriter, ChecksumList, Format, WriteError};
 use ingest::prove::check_name;
-use ingest::sample::{NETWORK_NAME, Payload, SampleSettings};
+use sample::{NETWORK_NAME, Payload, SampleSettings};
 
 use crate::harness::made::{blocks, prove, read_all, write};
 
@@ -94,7 +94,7 @@ fn the_checksum_lists_speak_of_every_file() {
     let lists = ChecksumList::read_in(folder.path()).unwrap();
     assert_eq!(lists.len(), 2, "one by name, one by number");
     for list in &lists {
-        let expected = ingest::archive::hash_file(&paths[0]).unwrap();
+        let expected = archive::hash_file(&paths[0]).unwrap();
         assert_eq!(list.find(&paths[0]), Some(expected), "{}", list.file());
     }
 }

@@ -3,9 +3,9 @@
 
 use alloy_consensus::Header;
 use alloy_primitives::B64;
+use archive::{Archive, ArchiveError, Format};
 use chain::ChainSpec;
-use ingest::archive::{Archive, ArchiveError, Format};
-use ingest::sample::{CHAIN_ID, NETWORK_NAME, Payload, SampleSettings};
+use sample::{CHAIN_ID, NETWORK_NAME, Payload, SampleSettings};
 
 use crate::harness::folder::{DataFolder, settings as import_settings};
 use crate::harness::made::{blocks, prove, proven_blocks, relinked, spec, write};

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use alloy_rlp::{BufMut, Encodable, Header};
+use archive::Archive;
 use chain::trust::Anchors;
 use chain::{Block, BlockNumber, BlockRange, ChainSpec, Start, Verified, Verifier};
-use ingest::archive::Archive;
-use ingest::sample::{Payload, SampleSettings};
+use sample::{Payload, SampleSettings};
 use segment::{
     Census, Corrupt, Encoder, FOOTER_BYTES, Footer, Inflater, RowParts, RowsRoom, Segment,
     SegmentWriter, Tables, TxIndex, TxOrdinal, WriteFault, count_block, groups, is_counted,
 };
+use testing::shared_data::shared_data;
 
 use crate::harness::made::{blocks, proven_blocks, spec};
-use crate::harness::shared_data::shared_data;
 
 /// A sample chain's blocks, proven.
 fn verified(settings: &SampleSettings) -> Vec<Verified<Block>> {

@@ -6,19 +6,19 @@ use std::path::Path;
 
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Encodable;
+use archive::{Archive, ArchiveName, encode_slim};
 use chain::accumulator::EpochRoots;
 use chain::trust::{Anchors, TrustStatus};
 use chain::{
     Body, Candidate, ChainSpec, Start, StepFields, Verifier, check_step, decode_header,
     decode_receipts,
 };
-use ingest::archive::{Archive, ArchiveName, encode_slim};
 use ingest::prove::NoProgress;
 use ingest::survey::{Finding, Job, find_archives, survey};
 use serde_json::Value;
+use testing::shared_data::shared_data;
 
 use crate::harness::made::{proven_blocks, threads};
-use crate::harness::shared_data::shared_data;
 
 fn survey_folder(folder: &Path, roots: Option<&EpochRoots>) -> Vec<Finding> {
     let jobs = find_archives(&[folder.to_owned()]).unwrap().into_iter().map(|path| {

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use archive::{Format, Remedy};
 use chain::trust::{Anchor, Anchors};
-use ingest::archive::{Format, Remedy};
 use ingest::prove::NoProgress;
-use ingest::sample::{Payload, SampleSettings};
 use ingest::survey::{Finding, Job, find_archives, survey};
+use sample::{Payload, SampleSettings};
 
 use crate::harness::made::{blocks, spec, threads, write};
 

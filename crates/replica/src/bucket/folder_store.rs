@@ -42,6 +42,11 @@ impl FolderStore {
         Self { files: LocalFileSystem::new().with_fsync(is_synced) }
     }
 
+    /// The folder in which an object lies.
+    pub(super) fn folder_of(&self, location: &Path) -> Option<PathBuf> {
+        self.files.path_to_filesystem(location).ok()?.parent().map(FilePath::to_owned)
+    }
+
     /// Refuses what is there and is no regular file.
     async fn check(&self, location: &Path) -> Result<()> {
         let path = self.files.path_to_filesystem(location)?;

@@ -11,7 +11,7 @@ use replica::{
 };
 use store::FileSource as _;
 use store::disk::Disk;
-use store::disk::faulty::FaultyDisk;
+use testing::disk::faulty::FaultyDisk;
 use tokio::runtime::Handle;
 
 use crate::faulty_store::{Faults, FaultyStore};

@@ -12,10 +12,10 @@ use segment::{FOOTER_BYTES, Footer, SLOT_BLOCKS, SegmentFacts};
 use sha2::{Digest as _, Sha256};
 use store::RunSubject;
 use store::disk::Disk;
-use store::disk::faulty::FaultyDisk;
 use store::layout::{HeldRange, plan_lookups, plan_segments};
 use store::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
 use store::names::{run_name, segment_name};
+use testing::disk::faulty::FaultyDisk;
 
 /// Bytes of a segment before its footer, but for those that are asked to be longer.
 const BODY_BYTES: usize = 700;

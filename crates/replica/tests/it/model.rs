@@ -14,8 +14,8 @@ use replica::{
 };
 use segment::SLOT_BLOCKS;
 use store::disk::Disk;
-use store::disk::faulty::FaultyDisk;
 use store::layout::{HeldRange, join_ranges, subtract};
+use testing::disk::faulty::FaultyDisk;
 
 use crate::faulty_store::{Faults, FaultyStore};
 use crate::history::{Branch, MAIN, MadeFolder, range, whole};

@@ -10,7 +10,7 @@ use replica::{
     listed_files, publish, read_published, retract,
 };
 use store::disk::Disk;
-use store::disk::faulty::FaultyDisk;
+use testing::disk::faulty::FaultyDisk;
 
 use crate::faulty_store::{Faults, FaultyStore};
 use crate::history::{Branch, MAIN, MadeFolder, bare, segment, sha, slots, whole};

@@ -10,9 +10,9 @@ use replica::{
     SealedFile, listed_files, pin_files, read_published,
 };
 use store::disk::Disk;
-use store::disk::faulty::FaultyDisk;
 use store::read::Inline;
 use store::{Limits, LogQuery, PublishedHistory, Reader, RowParts, RunSubject, Store, View};
+use testing::disk::faulty::FaultyDisk;
 use tokio::runtime::Handle;
 
 use crate::counted_store::{CountedStore, RequestCount};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use replica::{Bucket, Pruning, RunMergeError, merge_runs, prune, retract};
 use segment::SLOT_BLOCKS;
 use store::disk::Disk;
-use store::disk::faulty::FaultyDisk;
 use store::layout::HeldRange;
+use testing::disk::faulty::FaultyDisk;
 
 use crate::faulty_store::{Faults, FaultyStore};
 use crate::history::{MAIN, MadeFolder, bare, slots, whole};

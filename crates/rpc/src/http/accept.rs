@@ -468,9 +468,9 @@ async fn tell_and_close<S: ByteStream>(stream: &mut S, refusal: HttpAnswer) -> i
 #[cfg(test)]
 mod tests {
     use chain::ChainSpec;
-    use store::disk::faulty::FaultyDisk;
     use store::read::Inline;
     use store::{Limits, Store};
+    use testing::disk::faulty::FaultyDisk;
 
     use super::*;
     use crate::http::HttpSettings;

@@ -190,9 +190,9 @@ impl<T> Drop for AbortOnDrop<T> {
 #[cfg(test)]
 mod tests {
     use chain::ChainSpec;
-    use store::disk::faulty::FaultyDisk;
     use store::read::Inline;
     use store::{Limits, Store};
+    use testing::disk::faulty::FaultyDisk;
     use tokio::runtime::Builder;
     use tokio::time::timeout;
 

@@ -519,15 +519,21 @@ struct AdmittedRequest {
     is_stranger: bool,
 }
 
-/// The refusal of a request whose Host field is not as RFC 9112, 3.2, wants it.
+/// The refusal of a request whose Host field, or the authority in whose place HTTP/2 and some targets of
+/// HTTP/1.1 name the host, is not as RFC 9112, 3.2, and RFC 9113, 8.3.1, want it.
 pub(super) fn malformed_host<B>(request: &Request<B>) -> Option<HttpAnswer> {
+    let authority = request.uri().authority();
     let mut fields = request.headers().get_all(HOST).iter();
     let is_valid =
         |field: &HeaderValue| field.to_str().is_ok_and(|it| headers::host_name(it).is_some());
     let fault = match fields.next() {
         Some(_) if fields.next().is_some() => "more than one host specified",
         Some(field) if !is_valid(field) => "the host specified is not valid",
+        _ if authority.is_some_and(|it| headers::host_name(it.as_str()).is_none()) => {
+            "the host specified is not valid"
+        }
         None if request.version() == Version::HTTP_11 => "no host specified",
+        None if request.version() == Version::HTTP_2 && authority.is_none() => "no host specified",
         Some(_) | None => return None,
     };
     let mut answer = refused(StatusCode::BAD_REQUEST, fault);

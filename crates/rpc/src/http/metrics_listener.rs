@@ -132,9 +132,9 @@ async fn answer(
 #[cfg(test)]
 mod tests {
     use chain::ChainSpec;
-    use store::disk::faulty::FaultyDisk;
     use store::read::Inline;
     use store::{Limits, Store};
+    use testing::disk::faulty::FaultyDisk;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;

@@ -15,11 +15,11 @@ use chain::{
     Block, BlockNumber, Body, Candidate, ChainSpec, Receipt, Start, Verified, Verifier, logs_bloom,
 };
 use serde_json::{Value, json};
-use store::disk::faulty::{DiskFailure, FaultyDisk};
 use store::disk::{DataFile, Disk as _};
 use store::head::HeadLimits;
 use store::read::{Blocking, Inline, Reading, block_on};
 use store::{CommitFacts, Limits, Reader, Store, Writer};
+use testing::disk::faulty::{DiskFailure, FaultyDisk};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::*;

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use store::Limits;
-use store::disk::faulty::FaultyDisk;
 use store::read::Inline;
+use testing::disk::faulty::FaultyDisk;
 use tokio::time::{sleep, timeout};
 
 use super::*;

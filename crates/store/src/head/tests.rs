@@ -3,8 +3,9 @@
 use chain::BlockNumber;
 use chain::trust::Anchor;
 use segment::TxIndex;
+use testing::blocks::{BASE, block, id, run, spec};
 
-use super::fixture::{BASE, block, id, open, run, spec};
+use super::fixture::open;
 use super::*;
 use crate::disk::Folder;
 use crate::disk::faulty::FaultyDisk;

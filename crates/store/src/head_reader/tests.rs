@@ -7,12 +7,12 @@ use std::thread;
 use alloy_primitives::B256;
 use chain::trust::Anchors;
 use chain::{Block, BlockNumber, BlockRange, Verified};
+use testing::blocks::{BASE, id, run, spec};
 
 use super::*;
 use crate::disk::Folder;
 use crate::disk::faulty::FaultyDisk;
 use crate::files::LocalFiles;
-use crate::head::fixture::{BASE, id, run, spec};
 use crate::head::{CutKind, HeadLimits};
 use crate::limits::Limits;
 use crate::manifest::{Manifest, Network};
@@ -449,4 +449,17 @@ fn a_head_that_nobody_follows_gives_way_to_what_is_published_unless_it_is_of_the
     store.show_published(&published);
     assert_eq!(store.view().missing().len(), 1, "the manifest is set aside");
     assert_eq!(store.view().tip().map(BlockNumber::get), Some(own[239].header.number));
+}
+
+#[test]
+fn trust_is_assessed_before_a_view_is_shown_and_not_by_a_request() {
+    let disk = FaultyDisk::new(1);
+    let reader = open(&disk);
+    assert!(reader.view().is_trust_assessed());
+    let mut writer = writer(&disk);
+    writer.extend(run(BASE, &"s".repeat(200))).unwrap();
+    let sealed = writer.seal(BlockNumber(290), CommitFacts::default()).unwrap().unwrap();
+    reader.refresh().unwrap();
+    assert_eq!(reader.view().coverage(), [sealed]);
+    assert!(reader.view().is_trust_assessed());
 }

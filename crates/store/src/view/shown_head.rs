@@ -86,7 +86,8 @@ impl View {
     }
 
     /// The head of the writer, or of the log, with the blocks that are not shown.
-    pub(crate) fn whole_head(&self) -> &HeadView {
+    #[must_use]
+    pub fn whole_head(&self) -> &HeadView {
         &self.whole_head
     }
 
@@ -101,7 +102,8 @@ impl View {
     }
 
     /// Whether blocks of the head are not shown only because a sealed block cannot be read.
-    pub(crate) fn is_head_undecided(&self) -> bool {
+    #[must_use]
+    pub fn is_head_undecided(&self) -> bool {
         self.departure.is_some_and(|it| it.superseded.is_none())
     }
 

@@ -22,7 +22,7 @@ impl View {
     }
 
     /// The same of what is sealed, and of blocks that lie above it.
-    pub(crate) fn statuses_with(
+    pub fn statuses_with(
         &self,
         above: Option<ProvenRun>,
     ) -> Result<Vec<(BlockRange, TrustStatus)>, ManifestConflict> {

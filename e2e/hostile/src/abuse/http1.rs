@@ -94,9 +94,11 @@ fn send_raw(attack: &Attack<'_>, request: &RawRequest, is_hyper: bool) -> io::Re
     }
     // The server may have closed before all of it is sent.
     let _ = connection.write_all(raw);
-    let found = connection.read_answers(statuses.len())?;
+    let path = if is_hyper { "through hyper" } else { "directly" };
+    let found = connection.read_answers(statuses.len()).inspect_err(|error| {
+        attack.tally.complain(format!("{name}, {path}: {error} instead of {statuses:?}"));
+    })?;
     if found != *statuses {
-        let path = if is_hyper { "through hyper" } else { "directly" };
         attack.tally.complain(format!("{name}, {path}: {found:?} instead of {statuses:?}"));
     }
     // Ended by a reset where not all was read, which is an end too.

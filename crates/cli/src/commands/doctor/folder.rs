@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use chain::{BlockNumber, BlockRange, ChainSpec};
-use store::disk::Folder;
+use store::disk::{Disk, Folder};
 use store::journal::unlisted_segments;
 use store::lock::LOCK_NAME;
 use store::manifest::ManifestError;
@@ -30,6 +30,9 @@ use super::DoctorFinding;
 const RANGES_MAX: usize = 8;
 /// The longest text that a lock's file is read for.
 const HOLDER_BYTES_MAX: u64 = 4096;
+
+/// With less than this nothing can be taken in or followed: a segment is some megabytes long.
+const FREE_BYTES_MIN: u64 = 64 << 20;
 
 /// What to do about a folder of which nothing is left.
 const NOTHING_LEFT_ADVICE: &str = "bring the files back from a copy; without one, take the blocks in again, \
@@ -73,6 +76,7 @@ pub(super) fn examine_folder(args: &DoctorArgs) -> Result<FolderExam, Failure> {
     };
     let findings = &mut exam.findings;
     findings.push(examine_files(&folder, &place)?);
+    findings.extend(examine_space(&*folder.disk)?);
     exam.spec = examine_chain(args, &folder, findings)?;
     match head {
         Ok(recovery) => {
@@ -164,6 +168,19 @@ fn examine_files(folder: &DataFolder, place: &str) -> Result<DoctorFinding, Fail
          left, and an import brings their blocks back; quipu check --data-dir {place} proves the others"
     );
     Ok(DoctorFinding::fix("data folder", said, todo))
+}
+
+/// Whether the disk is full, or nearly.
+fn examine_space(disk: &dyn Disk) -> Result<Option<DoctorFinding>, Failure> {
+    let free = disk.free_bytes().map_err(|error| anyhow!("{error}"))?;
+    Ok(free.filter(|free| *free < FREE_BYTES_MIN).map(|free| {
+        let said = format!("{}: {} bytes are free on its disk", disk.place(), grouped(free));
+        DoctorFinding::fix(
+            "disk",
+            said,
+            "free some space, or move the data folder to a larger disk",
+        )
+    }))
 }
 
 fn examine_chain(
@@ -316,4 +333,21 @@ fn examine_rest(folder: &DataFolder, view: &View) -> Result<Vec<DoctorFinding>, 
         DoctorFinding::fix("following", format!("stands still: {notice}"), todo)
     });
     Ok(unlisted.chain(irregular).chain(pending).chain(notice).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use testing::disk::faulty::FaultyDisk;
+
+    use super::*;
+
+    #[test]
+    fn a_disk_that_is_nearly_full_must_be_seen_to() {
+        let disk = FaultyDisk::new(1);
+        assert!(examine_space(&disk).unwrap().is_none());
+        disk.set_free_bytes(FREE_BYTES_MIN);
+        assert!(examine_space(&disk).unwrap().is_none());
+        disk.set_free_bytes(FREE_BYTES_MIN - 1);
+        assert!(examine_space(&disk).unwrap().unwrap().is_fix());
+    }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use archive::Remedy;
 use chain::trust::Anchors;
 use chain::{BlockRange, ChainSpec};
-use ingest::archive::Remedy;
 use ingest::fetch::{FileTaker, MirrorFile, TakeVerdict, is_file_held};
 use ingest::import::{ImportError, ImportSettings, Importer};
 use store::layout::overlap;

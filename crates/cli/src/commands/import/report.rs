@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use archive::shown;
 use chain::BlockRange;
-use ingest::archive::shown;
 use ingest::import::{ImportError, ImportReport, Outcome};
 use store::manifest::ManifestConflict;
 use store::{StoreError, View};

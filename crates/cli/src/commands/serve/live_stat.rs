@@ -304,8 +304,8 @@ mod tests {
     use std::path::PathBuf;
 
     use store::Limits;
-    use store::disk::faulty::{DiskFailure, FaultyDisk};
     use store::read::Inline;
+    use testing::disk::faulty::{DiskFailure, FaultyDisk};
     use tokio::runtime::Builder;
 
     use super::*;

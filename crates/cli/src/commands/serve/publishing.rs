@@ -3,6 +3,7 @@
 //! Knows: when to publish, and that nothing waits for it.
 //! Never knows: what travels in which order.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 use crate::Failure;
-use crate::bucket::open_bucket;
+use crate::bucket::{open_bucket, refuse_place_in};
 
 /// Between two looks whether something was sealed.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -41,6 +42,11 @@ impl Publisher {
             )));
         }
         Ok(Self { bucket })
+    }
+
+    /// Refuses a place in the data folder.
+    pub(super) fn refuse_place_in(&self, folder: &Path) -> Result<(), Failure> {
+        refuse_place_in(folder, "--publish", &self.bucket)
     }
 
     /// Publishes on a thread of its own: files are read there, and nothing else waits for them. The end

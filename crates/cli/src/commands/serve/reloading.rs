@@ -3,7 +3,6 @@
 //! Knows: which settings can change under way, that all of them change or none, and what the log is told.
 //! Never knows: how a setting is kept, or what is served.
 
-use std::env;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{anyhow, bail};
@@ -11,11 +10,10 @@ use rpc::http::{HttpSettings, RenewedIdentity, Server, Tls};
 use rpc::{AdmissionSettings, Service, ServiceSettings};
 use tokio::signal::unix::Signal;
 use tracing::{error, info, warn};
-use tracing_subscriber::EnvFilter;
 
 use super::admission::{ServerReach, put_in_force};
 use super::last_reload::LastReload;
-use super::log_level::LogLevel;
+use super::log_level::{LogLevel, log_directives};
 use super::supervisor::{tell_ready, tell_reloading};
 use crate::Failure;
 use crate::args::Command;
@@ -183,7 +181,7 @@ impl Reloader {
         if let (Some(file), None) = (&self.started.file, &args.given.file) {
             bail!("{}: it was there at the start, and is gone", file.display());
         }
-        args.limits.check().map_err(to_error)?;
+        args.check().map_err(to_error)?;
         Ok((*args, verbosity))
     }
 
@@ -199,7 +197,7 @@ impl Reloader {
     /// Logs what has changed since the last time, and what only a restart changes.
     fn tell(&self, args: &ServeArgs, admission: &AdmissionSettings, is_certificate_new: bool) {
         // The variable is stronger than both, and does not change.
-        let is_by_variable = env::var_os(EnvFilter::DEFAULT_ENV).is_some_and(|it| !it.is_empty());
+        let is_by_variable = log_directives().is_some();
         let is_level = |flag: &str| ["quiet", "verbose"].contains(&flag);
         let changed_among = |flags: &'static [&str]| {
             let changed = self.current.changed_in(&args.given);

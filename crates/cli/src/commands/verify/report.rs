@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use archive::{ArchiveError, ArchiveFault, Remedy, shown};
 use chain::trust::TrustStatus;
-use ingest::archive::{ArchiveError, ArchiveFault, Remedy, shown};
 use ingest::prove::ProofReport;
 use ingest::survey::{Finding, ProvenArchive};
 use serde_json::{Value, json};

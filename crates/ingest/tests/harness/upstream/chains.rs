@@ -6,7 +6,7 @@ use alloy_consensus::Header;
 use alloy_primitives::{B256, Bytes};
 use chain::trust::Anchors;
 use chain::{Block, Candidate, ChainSpec, Start, Verified, Verifier};
-use ingest::sample::{CHAIN_ID, NETWORK_NAME, Payload, SampleChain, SampleSettings, Sealer};
+use sample::{CHAIN_ID, NETWORK_NAME, Payload, SampleChain, SampleSettings, Sealer};
 use serde_json::json;
 
 use super::told::Told;

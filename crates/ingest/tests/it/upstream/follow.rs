@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::{B256, U256};
+use archive::Format;
 use chain::{BlockNumber, BlockRange, Candidate};
-use ingest::archive::Format;
 use ingest::follow::FollowSettings;
 use ingest::import::ImportError;
 use ingest::upstream::{AskLimits, MemberHealth, RestLimits, UpstreamUrl, Upstreams};

@@ -2,8 +2,8 @@
 //! believed nor called a lie.
 
 use alloy_primitives::B256;
+use archive::{Archive, Format};
 use chain::BlockNumber;
-use ingest::archive::{Archive, Format};
 use ingest::backfill::BackfillError;
 use ingest::follow::FollowStatus;
 use ingest::upstream::{MemberHealth, UpstreamsError};

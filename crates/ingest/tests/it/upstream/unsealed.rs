@@ -1,7 +1,7 @@
 //! Archives beside a head that nobody follows any more.
 
+use archive::Format;
 use chain::{BlockNumber, BlockRange};
-use ingest::archive::Format;
 use ingest::import::{ImportError, ImportSettings};
 use store::BlockId;
 use store::head::{HeadLimits, Recovery};
