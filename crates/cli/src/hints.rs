@@ -61,8 +61,6 @@ pub(crate) fn folder_hint(error: &StoreError) -> &'static str {
         | StoreError::GenesisFile { .. }
         | StoreError::Unlinked { .. }
         | StoreError::HasLogIndex { .. }
-        | StoreError::UnderHead { .. }
-        | StoreError::NotOneSegment { .. }
         | StoreError::Head(_)
         | StoreError::NoHead
         | StoreError::HeadInUse

@@ -38,16 +38,13 @@ pub use answer_body::HasRoom;
 pub use ask_limits::AskLimits;
 pub use client::Upstream;
 pub use endpoint::Endpoint;
-pub(crate) use error::innermost;
 pub use error::{AbsentPart, AskError, FetchError};
 pub use fetch::{BlockTag, HeaderClaim, NodeBlock};
-pub(crate) use http::{HttpClient, build_client, retry_after};
 pub use identity::{Identity, IdentityDifference};
 pub use methods::{MethodUse, MissingMethod};
 pub use rebuild::{FalseSender, RebuildFault, ToldSenders};
 pub use source_fault::SourceFault;
 pub use subscription::{Subscription, SubscriptionLink};
-pub(crate) use tls::{client_config, client_config_unused};
 pub use upstreams::{
     AgreedTip, Member, MemberHealth, RestLimits, TipNews, UpstreamStatus, Upstreams, UpstreamsError,
 };

@@ -369,23 +369,13 @@ impl Rebuild {
     }
 }
 
-/// What was found of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CheckedRun {
-    /// How much of it there is.
-    pub counts: CheckCounts,
-    /// The slots of which it was not held against all segments: nobody knows what it should have where one
-    /// of them is damaged or gone.
-    pub uncompared: BTreeSet<u64>,
-}
-
-/// Checks a run: digest and every bucket. A run of hashes has as many as the segments; a run of the log
-/// index has what the segments say, whose checks gave `logs`, one for each.
+/// Checks a run: digest and every bucket. A run of hashes has as many hashes as the segments; a run of the
+/// log index has what the segments say, whose checks gave `logs`, one for each.
 pub fn check_run(
     view: &View,
     position: usize,
     logs: &[CheckedLogs],
-) -> Result<Option<CheckedRun>, StoreError> {
+) -> Result<Option<CheckCounts>, StoreError> {
     let Some(file) = view.run_file(position) else { return Ok(None) };
     let RunEntry { subject, span, bytes, .. } = file.entry;
     let segments = view.manifest().segments().iter();
@@ -415,16 +405,14 @@ pub fn check_run(
             entry_count = entry_count.saturating_add(entries.len());
         }
     }
-    let uncompared = if subject == RunSubject::Logs {
+    if subject == RunSubject::Logs {
         let slots: Vec<u64> = covered.map(|it| slot_of(it.range.first())).collect();
-        compare_logs(&file.entry, &found, &slots, logs)?
+        compare_logs(&file.entry, &found, &slots, logs)?;
     } else {
         let entry_count = u64::try_from(entry_count).unwrap_or(u64::MAX);
         expect_equal(&file.entry.file_name, "number of hashes", &entry_count, &hash_count)?;
-        BTreeSet::new()
-    };
-    let counts = CheckCounts { bytes, ..CheckCounts::default() };
-    Ok(Some(CheckedRun { counts, uncompared }))
+    }
+    Ok(Some(CheckCounts { bytes, ..CheckCounts::default() }))
 }
 
 /// Checks that a run is as it was written.
@@ -438,14 +426,14 @@ fn check_digest(entry: &RunEntry, bytes: &dyn SegmentBytes) -> Result<(), StoreE
     expect_equal(&entry.file_name, "SHA-256 of the file", &digest, &entry.digest)
 }
 
-/// Compares what was found in a run of the log index with what its segments say. Returns the slots that
-/// could not be compared, given the slots of its segments.
+/// Compares a run of the log index with the segments whose check passed, by their slots. A slot with a
+/// damaged segment, which the check reports, is left out.
 fn compare_logs(
     entry: &RunEntry,
     found: &BTreeMap<u64, PostingSum>,
     segment_slots: &[u64],
     logs: &[CheckedLogs],
-) -> Result<BTreeSet<u64>, StoreError> {
+) -> Result<(), StoreError> {
     let name = entry.file_name.as_str();
     let own = logs.iter().filter(|it| entry.span.contains(it.slot));
     let mut checked: BTreeMap<u64, usize> = BTreeMap::new();
@@ -454,7 +442,6 @@ fn compare_logs(
     for slot in segment_slots {
         *listed.entry(*slot).or_default() += 1;
     }
-    // Where they differ a segment is damaged, which is told.
     let is_uncompared = |slot: &u64| listed.get(slot) != checked.get(slot);
     let uncompared: BTreeSet<u64> = listed.keys().copied().filter(is_uncompared).collect();
     let mut expected: BTreeMap<u64, PostingSum> = BTreeMap::new();
@@ -473,7 +460,7 @@ fn compare_logs(
             expect_equal(name, &what, &"another one", &"what its blocks give")?;
         }
     }
-    Ok(uncompared)
+    Ok(())
 }
 
 async fn digest_of(

@@ -166,12 +166,6 @@ pub enum StoreError {
     /// A head that holds blocks cannot go on elsewhere.
     #[error("the head holds blocks: they must be dropped before it can stand elsewhere")]
     HeadInUse,
-    /// Blocks that cannot go without the head.
-    #[error("the head stands on blocks {range}: `quipu rewind` to a block below them drops both")]
-    UnderHead {
-        /// Which blocks.
-        range: BlockRange,
-    },
     /// Nobody can commit any more.
     #[error("the writer that was to commit is gone")]
     WriterGone,
@@ -181,15 +175,6 @@ pub enum StoreError {
     /// Segments that were planned before the folder changed.
     #[error("the data folder has changed: blocks {range} are to be one segment now")]
     Outdated {
-        /// The segment that is missing.
-        range: BlockRange,
-    },
-    /// Files that were given do not lie as this folder would have made them of their blocks.
-    #[error(
-        "blocks {range} are to be one segment here, and no file that was given is this segment: import \
-         these blocks instead"
-    )]
-    NotOneSegment {
         /// The segment that is missing.
         range: BlockRange,
     },

@@ -82,4 +82,4 @@ pub use view::{
     BlockFacts, HashedBlock, LogSearch, LoggedRows, OpenTails, StoredBlock, StoredHeader,
     StoredTransaction, View,
 };
-pub use writer::{AdoptedSegments, CommitFacts, Confirmed, Drafting, PreparedSegments, Writer};
+pub use writer::{CommitFacts, Drafting, PreparedSegments, Writer};

@@ -26,8 +26,8 @@ use crate::part::{StagedFile, StagingArea};
 
 use slot::build_slot;
 
+pub(crate) use sources::RunSources;
 pub use sources::SegmentKeys;
-pub(crate) use sources::{RunSources, read_no_hashes};
 
 /// A change of runs.
 #[derive(Debug, Default)]
@@ -80,7 +80,6 @@ pub fn merge_run_files(
         before: &before,
         segments: &[],
         keys: &keys,
-        read_hashes: &read_no_hashes,
         read_logs: &read_logs,
         indexed_now: &[],
     };

@@ -31,7 +31,7 @@ use crate::journal::unlisted_segments;
 use crate::layout::{overlap, slot_of};
 use crate::limits::Limits;
 use crate::lock::WriterLock;
-use crate::lookups::{RunSources, SegmentKeys, build_runs, read_no_hashes};
+use crate::lookups::{RunSources, SegmentKeys, build_runs};
 use crate::manifest::{
     Edit, MANIFEST_NAME, Manifest, ManifestConflict, ManifestError, Network, RunEntry,
     SegmentEntry, TextFault,
@@ -446,7 +446,6 @@ impl Repair {
                 before: &manifest,
                 segments: &after,
                 keys: &keys,
-                read_hashes: &read_no_hashes,
                 read_logs: &|range| self.view.read_log_keys(range),
                 indexed_now: &[],
             };

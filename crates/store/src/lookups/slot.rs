@@ -1,5 +1,4 @@
-//! The run of one slot: made of the keys of its new segments, which are read where nobody built them,
-//! and, for those that stay, of the run that the slot had.
+//! The run of one slot: the keys of its new segments and, for those that stay, the run that the slot had.
 
 use std::ops::Range;
 
@@ -57,7 +56,9 @@ fn build_hash_slot(
         match (sources.keys.get(&entry.file_name), own) {
             (Some(keys), _) => push(keys.of(subject))?,
             (None, Some((.., to))) => *to = Some(first),
-            (None, None) => push(&(sources.read_hashes)(subject, entry.range)?)?,
+            (None, None) => {
+                return Err(StoreError::NotHeld { number: BlockNumber(entry.range.first()) });
+            }
         }
         ordinal = ordinal.saturating_add(entry.transaction_count);
     }

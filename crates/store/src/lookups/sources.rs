@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chain::{BlockNumber, BlockRange};
+use chain::BlockRange;
 use segment::index::{IndexKey, PostingsBuilder, RunSpan, RunSubject};
 
 use crate::error::StoreError;
@@ -55,8 +55,6 @@ pub(crate) struct RunSources<'a> {
     pub(crate) segments: &'a [SegmentEntry],
     /// Of segments that were built, by file name.
     pub(crate) keys: &'a BTreeMap<String, SegmentKeys>,
-    /// Reads what a hash lookup keeps of a segment that was not there before and was not built either.
-    pub(crate) read_hashes: &'a dyn Fn(RunSubject, BlockRange) -> Result<Vec<IndexKey>, StoreError>,
     /// Reads what the log index keeps of blocks that one segment holds which was not built.
     pub(crate) read_logs: &'a dyn Fn(BlockRange) -> Result<PostingsBuilder, StoreError>,
     /// Slots that get a log index though nothing is built of them.
@@ -115,14 +113,6 @@ impl<'a> RunSources<'a> {
         };
         (span.first_slot()..span.end_slot()).all(is_whole)
     }
-}
-
-/// Where all segments that were not there before are built.
-pub(crate) fn read_no_hashes(
-    _: RunSubject,
-    range: BlockRange,
-) -> Result<Vec<IndexKey>, StoreError> {
-    Err(StoreError::NotHeld { number: BlockNumber(range.first()) })
 }
 
 /// The segments of a slot.

@@ -11,7 +11,7 @@ use crate::disk::Disk as _;
 use crate::disk::faulty::FaultyDisk;
 use crate::error::StoreError;
 use crate::files::{Claim, FileClaims};
-use crate::lookups::{RunSources, SegmentKeys, build_runs, read_no_hashes};
+use crate::lookups::{RunSources, SegmentKeys, build_runs};
 use crate::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
 use crate::part::StagingArea;
 
@@ -52,7 +52,7 @@ fn sources<'a>(
     keys: &'a BTreeMap<String, SegmentKeys>,
 ) -> RunSources<'a> {
     let read_logs = &|_| panic!("all segments are new, or have runs");
-    RunSources { before, segments, keys, read_hashes: &read_no_hashes, read_logs, indexed_now: &[] }
+    RunSources { before, segments, keys, read_logs, indexed_now: &[] }
 }
 
 /// The runs after complete slots come one after the other.
