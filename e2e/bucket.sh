@@ -206,11 +206,3 @@ kill -KILL "$fetching" 2>/dev/null || true
 wait "$fetching" 2>/dev/null || true
 exits 0 "a fetch that was killed goes on" "${run[@]}" "${fetch[@]}" --data-dir fetched
 equals_import fetched "a proven fetch"
-exits 0 "files are fetched by their digests alone" \
-    "${run[@]}" "${fetch[@]}" --data-dir copied --digest-only
-exits 0 "their status is told" "${run[@]}" stat --data-dir copied
-says 'digest only' "as digest only"
-exits 1 "nobody publishes them as proven" \
-    "${run[@]}" publish --data-dir copied --to "file://$work/buckets/unproven"
-exits 0 "a check proves them" "${run[@]}" check --data-dir copied
-equals_import copied "a checked copy"

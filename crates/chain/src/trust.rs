@@ -5,8 +5,7 @@
 //!
 //! - *anchored*: at or below a trusted hash by parent links, or inside a trusted accumulator epoch;
 //! - *linked*: descends from genesis or an anchored block; canonical on the word of its source;
-//! - *unanchored*: proven inside, linked to nothing known;
-//! - *digest only*: held as somebody published it, and not proven: no run has these blocks.
+//! - *unanchored*: proven inside, linked to nothing known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -207,9 +206,6 @@ pub enum TrustStatus {
     Linked(LinkedTo),
     /// Proven inside, and that is all.
     Unanchored,
-    /// The bytes that somebody published, and nobody has proven them here. [`assess`] never says so:
-    /// whoever holds such blocks does.
-    DigestOnly,
 }
 
 /// The trusted hash that proves a block.
@@ -248,7 +244,6 @@ impl fmt::Display for TrustStatus {
                 write!(f, "linked to accumulator epoch {epoch}")
             }
             Self::Unanchored => f.write_str("not anchored"),
-            Self::DigestOnly => f.write_str("digest only"),
         }
     }
 }

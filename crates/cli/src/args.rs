@@ -120,8 +120,8 @@ pub(crate) enum Command {
     /// Download archives from mirrors into the data folder, proven
     ///
     /// Reads what the mirrors list, downloads what is not held, and imports it as `quipu import` does:
-    /// one file is proven while the next one downloads. A mirror that fails is asked again later, one
-    /// that is slow or sends false files is set aside. `quipu import URL` does the same.
+    /// one file is verified while the next two download. A mirror that fails is asked again later, one
+    /// that is slow or sends false files comes after the others.
     #[command(after_help = fetch::EXAMPLES)]
     Fetch(fetch::FetchArgs),
     /// Take blocks from a node into the data folder, proven
@@ -280,10 +280,6 @@ pub(crate) struct ChainArgs {
     /// A block hash you trust: blocks at or below it by parent links are anchored; may be repeated
     #[arg(long = "anchor", value_name = "NUMBER:HASH", value_delimiter = ',')]
     pub(crate) anchors: Vec<Anchor>,
-    /// The pre-merge epoch roots of mainnet, believed only if they hash to EIP-7643's root
-    /// [default: the list that is compiled in]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) accumulators: Option<PathBuf>,
 }
 
 /// A range of blocks, `A..B` with both ends included.

@@ -121,37 +121,14 @@ pub(crate) fn anchors(
     })
 }
 
-/// Reads the list of epoch roots and believes it only if it hashes to the compiled-in root.
-fn read_epoch_roots(path: &Path) -> anyhow::Result<EpochRoots> {
-    let bytes = fs::read(path).with_context(|| path.display().to_string())?;
-    EpochRoots::parse(&bytes).with_context(|| path.display().to_string())
-}
-
 /// The text of the genesis.json that the flag names.
 pub(crate) fn read_genesis(path: &Path) -> anyhow::Result<Vec<u8>> {
     fs::read(path).with_context(|| flag_text(path))
 }
 
-/// Mainnet's epoch roots: from the flag, or those that are compiled in. There is only one such list.
-pub(crate) fn find_roots(args: &ChainArgs) -> Result<EpochRoots, Failure> {
-    match &args.accumulators {
-        Some(path) => read_epoch_roots(path).map_err(Failure::Usage),
-        None => Ok(EpochRoots::mainnet()),
-    }
-}
-
 /// The genesis.json that lies beside an archive, if there is one.
 pub(crate) fn genesis_beside(archive: &Path) -> Option<PathBuf> {
     Some(archive.parent()?.join(GENESIS_NAME)).filter(|path| path.is_file())
-}
-
-/// Says that the list of the flag is of no use to this chain.
-pub(crate) fn warn_of_unused_roots(args: &ChainArgs) {
-    if args.accumulators.is_some() {
-        eprintln!(
-            "warning: --accumulators is mainnet's list, and no file here is mainnet's by name or --network"
-        );
-    }
 }
 
 fn flag_text(path: &Path) -> String {

@@ -61,8 +61,6 @@ pub(crate) fn folder_hint(error: &StoreError) -> &'static str {
         | StoreError::GenesisFile { .. }
         | StoreError::Unlinked { .. }
         | StoreError::HasLogIndex { .. }
-        | StoreError::UnderHead { .. }
-        | StoreError::NotOneSegment { .. }
         | StoreError::Head(_)
         | StoreError::NoHead
         | StoreError::HeadInUse
@@ -70,10 +68,7 @@ pub(crate) fn folder_hint(error: &StoreError) -> &'static str {
         StoreError::FolderGone { .. } => "bring it back and run the same command again",
         StoreError::Manifest(ManifestError::TooLarge { .. })
         | StoreError::Segment { .. }
-        | StoreError::Lookup { .. }
-        | StoreError::Postings { .. }
-        | StoreError::BuildPostings(_)
-        | StoreError::MergePostings { .. }
+        | StoreError::Index { .. }
         | StoreError::NotListed { .. }
         | StoreError::Differs { .. }
         | StoreError::Block { .. }

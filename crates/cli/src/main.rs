@@ -28,7 +28,6 @@ mod version;
 use std::process::ExitCode;
 
 use crate::args::{Args, Command};
-use crate::commands::fetch::of_import::fetch_args;
 use crate::output::set_verbosity;
 
 /// Why a command did not end well, as far as the exit code tells.
@@ -77,12 +76,9 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Demo(demo) => commands::demo::run(demo),
         Command::Doctor(doctor) => commands::doctor::run(&doctor),
         Command::Export(export) => commands::export::run(&export),
-        Command::Fetch(fetch) => commands::fetch::run(&fetch, args.config.as_deref()),
+        Command::Fetch(fetch) => commands::fetch::run(&fetch),
         Command::Health(health) => commands::health::run(&health),
-        Command::Import(import) => match fetch_args(&import, args.config.as_deref())? {
-            Some(fetch) => commands::fetch::run(&fetch, args.config.as_deref()),
-            None => commands::import::run(&import),
-        },
+        Command::Import(import) => commands::import::run(&import),
         Command::Repair(repair) => commands::repair::run(&repair),
         Command::Index(index) => commands::index::run(&index),
         Command::Key(key) => commands::key::run(&key),

@@ -21,9 +21,6 @@ pub(crate) fn sentence(status: &TrustStatus) -> String {
         TrustStatus::Anchored(_) => status.to_string(),
         TrustStatus::Linked(_) => format!("consistent, {status}"),
         TrustStatus::Unanchored => format!("consistent but {status}"),
-        TrustStatus::DigestOnly => format!(
-            "{status}: its bytes are those of the published manifest, its blocks are not proven here"
-        ),
     }
 }
 
@@ -33,7 +30,6 @@ pub(crate) fn word(status: &TrustStatus) -> &'static str {
         TrustStatus::Anchored(_) => "anchored",
         TrustStatus::Linked(_) => "linked",
         TrustStatus::Unanchored => "unanchored",
-        TrustStatus::DigestOnly => "digest only",
     }
 }
 
@@ -49,6 +45,6 @@ pub(crate) fn anchor(status: &TrustStatus) -> Value {
         | TrustStatus::Linked(LinkedTo::Epoch(epoch)) => {
             json!(format!("accumulator epoch {epoch}"))
         }
-        TrustStatus::Unanchored | TrustStatus::DigestOnly => Value::Null,
+        TrustStatus::Unanchored => Value::Null,
     }
 }

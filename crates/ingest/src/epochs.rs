@@ -41,62 +41,6 @@ pub fn find_epochs(view: &View, anchors: &Anchors) -> Result<Vec<Epoch>, StoreEr
     Ok(found)
 }
 
-/// One accumulator epoch, and the total difficulty before it that its root bears out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ProvenEpoch {
-    pub(crate) epoch: Epoch,
-    pub(crate) first: u64,
-    pub(crate) before: U256,
-}
-
-/// What the root of an accumulator epoch says of blocks that are held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EpochProof {
-    Proven(ProvenEpoch),
-    /// With this total difficulty before them they give another root than the trusted one. It may
-    /// be no more than the word of whoever told it.
-    OtherRoot {
-        before: U256,
-    },
-    /// No root is trusted, or the total difficulty before them is not known.
-    Unknown,
-}
-
-/// Holds the blocks of an accumulator epoch against its trusted root, with the total difficulty before
-/// them that the folder knows, or else with the one that their publisher told. The latter bears nothing
-/// out where the root is another.
-pub(crate) fn prove_epoch(
-    view: &View,
-    anchors: &Anchors,
-    number: u64,
-) -> Result<EpochProof, StoreError> {
-    let (Some(root), Some(blocks)) = (anchors.expected_epoch_root(number), epoch_blocks(number))
-    else {
-        return Ok(EpochProof::Unknown);
-    };
-    let mut reader = Reader::new().map_err(StoreError::Reader)?;
-    let first = BlockNumber(blocks.first());
-    let known = block_on(view.difficulty_before(&mut reader, first))?;
-    let mut candidates: Vec<U256> = known.into_iter().collect();
-    candidates.extend(view.manifest().told_difficulty(first));
-    candidates.dedup();
-    if candidates.is_empty() {
-        return Ok(EpochProof::Unknown);
-    }
-    let work = read_work(view, &mut reader, blocks.first()..blocks.end())?;
-    let is_true = |before: &U256| epoch_root(&added_up(&work, *before)) == root;
-    let epoch = Epoch { number, last: blocks.last() };
-    let proven = |before| EpochProof::Proven(ProvenEpoch { epoch, first: blocks.first(), before });
-    let refuted = known.map_or(EpochProof::Unknown, |before| EpochProof::OtherRoot { before });
-    Ok(candidates.into_iter().find(is_true).map_or(refuted, proven))
-}
-
-/// The blocks of an accumulator epoch; `None` after the merge.
-pub(crate) fn epoch_blocks(number: u64) -> Option<BlockRange> {
-    let count = Some(mainnet_epoch_blocks(number)).filter(|count| *count > 0)?;
-    BlockRange::from_count(number.checked_mul(EPOCH_BLOCKS)?, count)
-}
-
 /// Hash and difficulty of every block.
 fn read_work(
     view: &View,

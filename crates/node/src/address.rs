@@ -26,14 +26,12 @@ pub(super) enum Scheme {
 #[derive(Clone, PartialEq, Eq)]
 pub struct UpstreamUrl {
     pub(super) scheme: Scheme,
-    /// Whether TLS is used.
-    pub is_secure: bool,
+    pub(super) is_secure: bool,
     pub(super) host: String,
     pub(super) port: u16,
     /// Without credentials.
-    pub uri: Uri,
-    /// The `Authorization` header of its credentials.
-    pub authorization: Option<HeaderValue>,
+    pub(super) uri: Uri,
+    pub(super) authorization: Option<HeaderValue>,
     name: String,
 }
 

@@ -22,8 +22,7 @@ impl PauseRange {
 }
 
 /// A random part of a pause, at least half of it: clients that failed together do not retry together.
-#[must_use]
-pub fn with_jitter(pause: Duration) -> Duration {
+pub(crate) fn with_jitter(pause: Duration) -> Duration {
     // Pauses need no better source than the one that seeds hash maps.
     let random = std::hash::RandomState::new().build_hasher().finish();
     let share = f64::from(u32::try_from(random >> 32).unwrap_or(0)) / f64::from(u32::MAX);

@@ -117,8 +117,7 @@ impl AskError {
 }
 
 /// The cause beneath all that wrap it: hyper's own words are only where it happened.
-#[must_use]
-pub fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;

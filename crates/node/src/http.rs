@@ -33,7 +33,7 @@ const CONNECTIONS_MAX: usize = 1024;
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
 /// A client over HTTP and HTTPS that keeps its connections.
-pub type HttpClient<B> = Client<HttpsConnector<HttpConnector>, B>;
+type HttpClient<B> = Client<HttpsConnector<HttpConnector>, B>;
 
 /// One node over HTTP.
 #[derive(Debug)]
@@ -131,8 +131,7 @@ impl Http {
 }
 
 /// A client that trusts what `config` says, and gives a connection up after `connect_timeout`.
-#[must_use]
-pub fn build_client<B>(config: ClientConfig, connect_timeout: Duration) -> HttpClient<B>
+fn build_client<B>(config: ClientConfig, connect_timeout: Duration) -> HttpClient<B>
 where
     B: Body + Send,
     B::Data: Send,
@@ -165,8 +164,7 @@ fn client_builder() -> Builder {
 }
 
 /// How long a node asks us to wait. Dates are passed over: they need a clock that both share.
-#[must_use]
-pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
 }

@@ -34,17 +34,15 @@ mod websocket;
 pub use address::{AddressError, UpstreamUrl};
 pub use answer_body::HasRoom;
 pub use ask_limits::AskLimits;
-pub use backoff::{PauseRange, with_jitter};
+pub use backoff::PauseRange;
 pub use client::Upstream;
-pub use error::{AskError, FetchError, innermost};
+pub use error::{AskError, FetchError};
 pub use fetch::{BlockTag, HeaderClaim, NodeBlock};
-pub use http::{HttpClient, build_client, retry_after};
 pub use identity::Identity;
 pub use log_limit::LogLimit;
 pub use methods::{MethodUse, MissingMethod};
 pub use source_fault::SourceFault;
 pub use subscription::{Subscription, SubscriptionLink};
-pub use tls::{client_config, client_config_unused};
 pub use upstreams::{
     AgreedTip, CLAIMS_MAX, CLAIMS_PER_STEP, Member, MemberHealth, RestLimits, TipNews,
     UpstreamStatus, Upstreams, UpstreamsError,

@@ -8,7 +8,7 @@ use rustls::{ClientConfig, RootCertStore};
 use super::error::AskError;
 
 /// The client's side, with the roots that the machine trusts.
-pub fn client_config() -> Result<ClientConfig, AskError> {
+pub(super) fn client_config() -> Result<ClientConfig, AskError> {
     use hyper_rustls::ConfigBuilderExt as _;
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let refused = |error: String| AskError::Connect(format!("TLS: {error}"));
@@ -19,7 +19,7 @@ pub fn client_config() -> Result<ClientConfig, AskError> {
 }
 
 /// For connections without TLS, which need no roots: a machine may have none.
-pub fn client_config_unused() -> Result<ClientConfig, AskError> {
+pub(super) fn client_config_unused() -> Result<ClientConfig, AskError> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder.with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| AskError::Connect(format!("TLS: {error}")))?;

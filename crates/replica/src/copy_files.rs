@@ -14,7 +14,7 @@ use crate::bucket::{Bucket, BucketError};
 use crate::download::Download;
 use crate::progress::PublishProgress;
 use crate::published::BucketFault;
-use crate::sealed_file::{DigestCheck, SealedFile};
+use crate::sealed_file::SealedFile;
 
 /// What the name of a file ends with while it comes. What an end in the middle leaves means nothing.
 const PARTIAL_END: &str = ".partial";
@@ -98,26 +98,6 @@ pub async fn copy_files(
     dest.fsync_folder()?;
     copied.faults.sort_by(|one, other| one.object.cmp(&other.object));
     Ok(copied)
-}
-
-/// Whether a folder has a file as it is listed, to the byte. One that cannot be read is another.
-#[must_use]
-pub fn has_listed_file(folder: &dyn Disk, file: &SealedFile) -> bool {
-    if folder.file_bytes(&file.name).map_or(true, |bytes| bytes != file.bytes) {
-        return false;
-    }
-    let mut check = DigestCheck::new(file);
-    let step = u64::try_from(BUFFER_BYTES).unwrap_or(u64::MAX);
-    let mut at = 0_u64;
-    while at < file.bytes {
-        let end = at.saturating_add(step).min(file.bytes);
-        let Ok(bytes) = folder.read_range(&file.name, at..end) else { return false };
-        if check.take(&bytes).is_err() {
-            return false;
-        }
-        at = end;
-    }
-    check.finish().is_ok()
 }
 
 /// One file on its way.

@@ -34,7 +34,7 @@ mod supersede;
 pub use bucket::{Bucket, BucketError, BucketSettings};
 pub use check::{BucketReport, check};
 pub use copy_ahead::{CopyOutcome, copy_ahead};
-pub use copy_files::{CopiedFiles, CopyError, copy_files, has_listed_file};
+pub use copy_files::{CopiedFiles, CopyError, copy_files};
 pub use fetch::RangeReadSettings;
 pub use merge_runs::{MergedRuns, RunMergeError, merge_runs};
 pub use pin::{pin_files, pin_held, unpin_others};

@@ -88,11 +88,6 @@ pub async fn publish(
     if manifest.segments().is_empty() {
         return Err(PublishError::Empty { folder: task.disk.place() });
     }
-    let unproven = manifest.digest_only();
-    if !unproven.is_empty() {
-        let blocks = unproven.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        return Err(PublishError::Unproven { folder: task.disk.place(), blocks });
-    }
     let genesis = check_genesis(&manifest, task)?;
     let before = read_published(bucket, known).await?;
     refuse_others(&manifest, &before)?;

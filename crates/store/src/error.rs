@@ -2,8 +2,7 @@
 
 use alloy_primitives::B256;
 use chain::{BlockNumber, BlockRange, Mismatch};
-use segment::lookup::{self, BuildError, MergeError};
-use segment::postings::{CorruptPostings, PostingsBuildError, PostingsMergeError};
+use segment::index::{BuildError, CorruptIndex, MergeError};
 use segment::{PageFault, WriteFault};
 use thiserror::Error;
 
@@ -23,8 +22,7 @@ impl StoreError {
         matches!(
             self,
             Self::Segment { .. }
-                | Self::Lookup { .. }
-                | Self::Postings { .. }
+                | Self::Index { .. }
                 | Self::NotListed { .. }
                 | Self::Differs { .. }
         )
@@ -51,21 +49,13 @@ pub enum StoreError {
         /// What is wrong, and where.
         cause: segment::Corrupt,
     },
-    /// A lookup run cannot be believed.
+    /// An index file is damaged, or of another format.
     #[error("{file}: {cause}")]
-    Lookup {
-        /// Its file.
+    Index {
+        /// The file.
         file: String,
         /// What is wrong, and where.
-        cause: lookup::CorruptRun,
-    },
-    /// A run of the log index cannot be believed.
-    #[error("{file}: {cause}")]
-    Postings {
-        /// Its file.
-        file: String,
-        /// What is wrong, and where.
-        cause: CorruptPostings,
+        cause: CorruptIndex,
     },
     /// A file is not the one that the manifest lists.
     #[error("{file}: {what} is {found}, the manifest says {expected}")]
@@ -132,10 +122,10 @@ pub enum StoreError {
         /// Why.
         cause: WriteFault,
     },
-    /// A lookup run could not be built.
-    #[error("lookup run: {0}")]
+    /// An index file could not be built.
+    #[error("index: {0}")]
     Build(#[from] BuildError),
-    /// Two lookup runs could not be merged.
+    /// Two index files could not be merged.
     #[error("{left} and {right}: {cause}")]
     Merge {
         /// The one with the lower slots.
@@ -153,19 +143,6 @@ pub enum StoreError {
     HasLogIndex {
         /// The folder.
         folder: String,
-    },
-    /// A run of the log index could not be built.
-    #[error("log index: {0}")]
-    BuildPostings(#[from] PostingsBuildError),
-    /// Two runs of the log index could not be merged.
-    #[error("{left} and {right}: {cause}")]
-    MergePostings {
-        /// The one with the lower slots.
-        left: String,
-        /// The one with the higher slots.
-        right: String,
-        /// Why.
-        cause: PostingsMergeError,
     },
     /// The head or its log.
     #[error(transparent)]
@@ -189,12 +166,6 @@ pub enum StoreError {
     /// A head that holds blocks cannot go on elsewhere.
     #[error("the head holds blocks: they must be dropped before it can stand elsewhere")]
     HeadInUse,
-    /// Blocks that cannot go without the head.
-    #[error("the head stands on blocks {range}: `quipu rewind` to a block below them drops both")]
-    UnderHead {
-        /// Which blocks.
-        range: BlockRange,
-    },
     /// Nobody can commit any more.
     #[error("the writer that was to commit is gone")]
     WriterGone,
@@ -204,15 +175,6 @@ pub enum StoreError {
     /// Segments that were planned before the folder changed.
     #[error("the data folder has changed: blocks {range} are to be one segment now")]
     Outdated {
-        /// The segment that is missing.
-        range: BlockRange,
-    },
-    /// Files that were given do not lie as this folder would have made them of their blocks.
-    #[error(
-        "blocks {range} are to be one segment here, and no file that was given is this segment: import \
-         these blocks instead"
-    )]
-    NotOneSegment {
         /// The segment that is missing.
         range: BlockRange,
     },

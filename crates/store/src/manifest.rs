@@ -21,14 +21,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use alloy_primitives::{B256, U256};
 use chain::trust::{Anchor, Epoch};
 use chain::{BlockNumber, BlockRange};
-use segment::lookup::RunSpan;
+use segment::index::{RunSpan, RunSubject};
 
 use crate::block_id::BlockId;
 use crate::disk::{Disk, DiskError, STAGED_END, is_file_name, replace_file};
-use crate::layout::{HeldRange, join_ranges, pending_merges, slot_of, subtract};
+use crate::layout::{HeldRange, join_ranges, pending_merges, subtract};
 use crate::lock::LOCK_NAME;
 use crate::names::JOURNAL_NAME;
-use crate::run_subject::RunSubject;
 
 pub(crate) use difference::EntryDifference;
 pub use error::{ManifestConflict, ManifestError, TextFault};
@@ -134,11 +133,6 @@ pub struct Manifest {
     lost_hashes: BTreeMap<u64, B256>,
     /// By first block.
     segments: Vec<SegmentEntry>,
-    /// The files of segments that were taken as somebody published them, and that nobody has proven.
-    digest_only: BTreeSet<String>,
-    /// Total difficulty before the first block of some of these, by whoever published them. Nothing bears
-    /// it out yet.
-    told_difficulties: BTreeMap<u64, U256>,
     /// By subject and first slot.
     runs: Vec<RunEntry>,
     /// Whether new blocks get no log index, because somebody wanted it so.
@@ -158,20 +152,12 @@ pub struct Edit {
     pub difficulties: Vec<(u64, U256)>,
     /// Segments that become live.
     pub segments: Vec<SegmentEntry>,
-    /// The files of those whose blocks nobody has proven.
-    pub digest_only: BTreeSet<String>,
-    /// Total difficulties before their first blocks, by whoever published them.
-    pub told_difficulties: Vec<(u64, U256)>,
-    /// The files of segments that were digest only, and whose blocks are proven now.
-    pub proven: BTreeSet<String>,
     /// Runs that become live.
     pub runs: Vec<RunEntry>,
     /// Files that leave.
     pub gone: BTreeSet<String>,
     /// What is above this number need not be held any more.
     pub cut: Option<BlockNumber>,
-    /// Blocks that were digest only and need not be held any more.
-    pub dropped: Vec<BlockRange>,
 }
 
 impl Manifest {
@@ -188,8 +174,6 @@ impl Manifest {
             lost: Vec::new(),
             lost_hashes: BTreeMap::new(),
             segments: Vec::new(),
-            digest_only: BTreeSet::new(),
-            told_difficulties: BTreeMap::new(),
             runs: Vec::new(),
             is_without_log_index: false,
         }
@@ -219,8 +203,7 @@ impl Manifest {
     }
 
     /// What of this manifest others may read: its sealed files and what is known of their chain, nothing
-    /// of the folder's head or of what the folder has lost. So equal history gives equal bytes. One that
-    /// lists segments that are digest only is not to be published.
+    /// of the folder's head or of what the folder has lost. So equal history gives equal bytes.
     #[must_use]
     pub fn to_published(&self) -> Self {
         let (lost, lost_hashes) = Default::default();
@@ -364,25 +347,16 @@ impl Manifest {
         join_ranges(with_receipts.map(|entry| entry.range))
     }
 
-    /// The slots that are held whole and still in pieces, as the segments that are to be made of them. One
-    /// with a piece that is digest only waits until that is proven.
+    /// The slots that are held whole and still in pieces, as the segments that are to be made of
+    /// them.
     #[must_use]
     pub fn pending_merges(&self) -> Vec<HeldRange> {
-        let mut pending = pending_merges(&self.held());
-        pending.retain(|slot| !self.has_digest_only(slot.range));
-        pending
+        pending_merges(&self.held())
     }
 
     /// What the segments hold, lowest block first.
     pub(crate) fn held(&self) -> Vec<HeldRange> {
         self.segments.iter().map(SegmentEntry::held).collect()
-    }
-
-    /// The same manifest as if no block of these slots were held; its runs stay.
-    pub(crate) fn without_slots(&self, slots: &BTreeSet<u64>) -> Self {
-        let mut next = self.clone();
-        next.segments.retain(|entry| !slots.contains(&slot_of(entry.range.first())));
-        next
     }
 
     /// The segment that holds a block.
@@ -413,17 +387,10 @@ impl Manifest {
             next.lost = next.lost.iter().filter_map(below).collect();
             next.settle_lost();
         }
-        // Other blocks may come in their place: nothing that was known of these may be told of them.
-        let is_dropped = |number: u64| edit.dropped.iter().any(|range| range.contains(number));
-        next.anchors.retain(|number, _| !is_dropped(*number));
-        next.epochs.retain(|_, last| !is_dropped(*last));
         edit.segments.iter().try_for_each(|entry| next.refuse_other_than_lost(entry))?;
         next.epochs.extend(edit.epochs.into_iter().map(|epoch| (epoch.number, epoch.last)));
         next.segments.retain(|held| !edit.gone.contains(&held.file_name));
         next.runs.retain(|held| !edit.gone.contains(&held.file_name));
-        next.digest_only.retain(|name| !edit.gone.contains(name) && !edit.proven.contains(name));
-        next.digest_only.extend(edit.digest_only);
-        next.told_difficulties.extend(edit.told_difficulties);
         // Files are named by their content: what is there already is the same.
         edit.segments.into_iter().for_each(|entry| {
             if !next.segments.contains(&entry) {
@@ -450,9 +417,7 @@ impl Manifest {
                 Some(cut) => BlockRange::from_ends(range.first(), range.last().min(cut.get())),
                 None => Some(range),
             };
-            let before: Vec<BlockRange> = before.into_iter().filter_map(below).collect();
-            let before = subtract(&before, &edit.dropped);
-            if let Some(lost) = before.into_iter().find(|it| !is_kept(it)) {
+            if let Some(lost) = before.into_iter().filter_map(below).find(|it| !is_kept(it)) {
                 return Err(ManifestConflict::Lost { lost, with_receipts });
             }
         }
@@ -529,9 +494,7 @@ impl Manifest {
             }
         }
         self.check_names()?;
-        self.check_digest_only()?;
         self.settle_lost();
-        self.settle_told_difficulties();
         Ok(self)
     }
 

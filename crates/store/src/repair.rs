@@ -15,7 +15,7 @@ use std::sync::Arc;
 use alloy_primitives::{B256, U256};
 use chain::trust::{Anchor, Epoch, TrustStatus};
 use chain::{BlockNumber, BlockRange, ChainSpec};
-use segment::lookup::Subject;
+use segment::index::RunSubject;
 
 use crate::check::{CheckedGroup, Rebuild, SegmentCheck};
 use crate::disk::{Disk, DiskError};
@@ -31,7 +31,7 @@ use crate::journal::unlisted_segments;
 use crate::layout::{overlap, slot_of};
 use crate::limits::Limits;
 use crate::lock::WriterLock;
-use crate::lookups::{RunSources, SegmentKeys, build_runs, read_no_hashes};
+use crate::lookups::{RunSources, SegmentKeys, build_runs};
 use crate::manifest::{
     Edit, MANIFEST_NAME, Manifest, ManifestConflict, ManifestError, Network, RunEntry,
     SegmentEntry, TextFault,
@@ -446,7 +446,6 @@ impl Repair {
                 before: &manifest,
                 segments: &after,
                 keys: &keys,
-                read_hashes: &read_no_hashes,
                 read_logs: &|range| self.view.read_log_keys(range),
                 indexed_now: &[],
             };
@@ -469,8 +468,8 @@ impl Repair {
     /// What lookups keep of these blocks, which one segment holds.
     fn read_keys(&self, range: BlockRange) -> Result<SegmentKeys, StoreError> {
         Ok(SegmentKeys {
-            transactions: self.view.read_hash_keys(Subject::Transactions, range)?,
-            blocks: self.view.read_hash_keys(Subject::Blocks, range)?,
+            transactions: self.view.read_hash_keys(RunSubject::Transactions, range)?,
+            blocks: self.view.read_hash_keys(RunSubject::Blocks, range)?,
             logs: None,
         })
     }

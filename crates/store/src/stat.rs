@@ -21,8 +21,8 @@ use crate::limits::Limits;
 use crate::manifest::{Network, SegmentEntry};
 use crate::missing_file::MissingFile;
 use crate::reader::Reader;
-use crate::run_subject::RunSubject;
 use crate::view::View;
+use segment::index::RunSubject;
 
 /// What a data folder holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -271,6 +271,8 @@ fn sum(counts: impl Iterator<Item = u64>) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use chain::trust::LinkedTo;
+
     use super::*;
 
     fn range(first: u64, last: u64) -> BlockRange {
@@ -288,12 +290,13 @@ mod tests {
     #[test]
     fn statuses_are_those_of_blocks_that_can_be_read() {
         let status = TrustStatus::Unanchored;
-        let statuses = [(range(0, 9), status), (range(10, 99), TrustStatus::DigestOnly)];
+        let statuses =
+            [(range(0, 9), status), (range(10, 99), TrustStatus::Linked(LinkedTo::Genesis))];
         let held = [range(2, 4), range(8, 20), range(50, 99)];
         let found = readable(&statuses, &held);
         let ranges: Vec<BlockRange> = found.iter().map(|(range, _)| *range).collect();
         assert_eq!(ranges, [range(2, 4), range(8, 9), range(10, 20), range(50, 99)]);
-        assert_eq!((found[1].1, found[2].1), (status, TrustStatus::DigestOnly));
+        assert_eq!((found[1].1, found[2].1), (status, TrustStatus::Linked(LinkedTo::Genesis)));
     }
 
     #[test]

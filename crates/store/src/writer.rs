@@ -4,10 +4,7 @@
 //! removal of what it no longer lists.
 //! Never knows: where blocks come from.
 
-mod adopt;
-mod confirm;
 mod drafting;
-mod drop_unproven;
 mod head;
 mod log_index;
 mod rewind;
@@ -28,9 +25,9 @@ use crate::footer::look_at_segment;
 use crate::genesis_file::{forget_genesis, genesis_digest, keep_genesis, read_genesis};
 use crate::head::Head;
 use crate::journal::Journal;
-use crate::layout::{HeldRange, overlap, plan_unmerged, subtract};
+use crate::layout::{HeldRange, overlap, plan_unmerged};
 use crate::lock::WriterLock;
-use crate::lookups::{RunSources, SegmentKeys, build_runs, read_no_hashes};
+use crate::lookups::{RunSources, SegmentKeys, build_runs};
 use crate::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
 use crate::names::{is_data_name, is_segment_name};
 use crate::part::StagedFile;
@@ -39,8 +36,6 @@ use crate::reader::Reader;
 use crate::store::Store;
 use crate::view::View;
 
-pub use adopt::AdoptedSegments;
-pub use confirm::Confirmed;
 use drafting::PreparedRun;
 pub use drafting::{Drafting, PreparedSegments};
 use rewind::cut_above;
@@ -72,9 +67,6 @@ pub struct CommitFacts {
     pub epochs: Vec<Epoch>,
     /// Total difficulties before the first blocks of segments, where a source tells them.
     pub difficulties: Vec<(u64, U256)>,
-    /// The blocks that came and were proven: a segment of nothing else is not digest only, whatever was
-    /// held in its place.
-    pub arrived: Option<BlockRange>,
 }
 
 /// What else a commit does, or can do without.
@@ -309,7 +301,6 @@ impl Writer {
             before,
             segments: &after,
             keys: &keys,
-            read_hashes: &read_no_hashes,
             read_logs: &read_logs,
             indexed_now: indexed_now.as_slice(),
         };
@@ -320,18 +311,15 @@ impl Writer {
         files.extend(prepared.into_iter().map(|run| run.file));
         // Steps on the way to a larger run, and what was prepared for nothing, go.
         files.retain(|file| runs.built.iter().any(|run| run.file_name == file.file_name()));
-        let digest_only = unproven(before, &segments, facts.arrived);
         let edit = Edit {
             network,
             anchors: facts.anchors,
             epochs: facts.epochs,
             difficulties: facts.difficulties,
-            digest_only,
             segments,
             runs: runs.built,
             gone,
             cut,
-            ..Edit::default()
         };
         let next = before.edited(edit)?;
         self.look()?;
@@ -343,6 +331,14 @@ impl Writer {
         drop((view, files));
         self.settle_journal();
         Ok(())
+    }
+
+    /// Records trusted hashes that held blocks have.
+    pub fn record_anchors(&mut self, anchors: Vec<Anchor>) -> Result<(), StoreError> {
+        self.look()?;
+        let next = self.view().manifest().edited(Edit { anchors, ..Edit::default() })?;
+        self.settle_head()?;
+        self.replace(next)
     }
 
     /// Whether the folder is still the one that is locked: in another nothing is begun.
@@ -423,22 +419,6 @@ impl Drop for Writer {
         // Views that kept retired segments may be gone since the last commit.
         self.settle_journal();
     }
-}
-
-/// The files of new segments that are digest only. Whoever builds a segment proves its blocks, but
-/// holds those that were here against no anchor: of blocks that nobody has proven they are not made
-/// proven ones.
-fn unproven(
-    before: &Manifest,
-    segments: &[SegmentEntry],
-    arrived: Option<BlockRange>,
-) -> BTreeSet<String> {
-    let arrived: Vec<BlockRange> = arrived.into_iter().collect();
-    let is_unproven = |entry: &&SegmentEntry| {
-        let stayed = subtract(&[entry.range], &arrived);
-        stayed.into_iter().any(|blocks| before.has_digest_only(blocks))
-    };
-    segments.iter().filter(is_unproven).map(|it| it.file_name.clone()).collect()
 }
 
 fn held(view: &View) -> Vec<HeldRange> {

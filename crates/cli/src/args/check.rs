@@ -1,7 +1,4 @@
 //! The arguments of `quipu check`.
-//!
-//! Knows: flags and their help.
-//! Never knows: what comes of them.
 
 use chain::trust::Anchor;
 
@@ -11,7 +8,6 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   quipu check --data-dir data
   quipu check --data-dir data --anchor 15537393:0x55b11b918355b1ef9c5db810302ebad0bf2544255b530cdce90674d5887bb286
-  quipu check --data-dir data --drop-false
   quipu check --at s3://bucket/mainnet";
 
 #[derive(Debug, clap::Args)]
@@ -27,16 +23,6 @@ pub(crate) struct CheckArgs {
         conflicts_with = "at"
     )]
     pub(crate) anchors: Vec<Anchor>,
-    /// Drop segments that are digest only and prove false, so that their blocks can be fetched again
-    #[arg(long, conflicts_with = "at")]
-    pub(crate) drop_false: bool,
-    /// Take blocks that were digest only and link to nothing known: they are proven inside, and
-    /// reported as unanchored
-    #[arg(long, conflicts_with = "at")]
-    pub(crate) unanchored: bool,
-    /// Drop segments that are digest only and link to nothing known
-    #[arg(long, conflicts_with_all = ["at", "unanchored"])]
-    pub(crate) drop_unanchored: bool,
     #[command(flatten)]
     pub(crate) data: DataArgs,
     #[command(flatten)]

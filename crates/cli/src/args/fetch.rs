@@ -1,16 +1,10 @@
 //! The arguments of `quipu fetch`.
-//!
-//! Knows: flags and their help.
-//! Never knows: what comes of them.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use super::import::SelectionArgs;
-use super::listen::{ListenAddress, parse_listen};
 use super::{ChainArgs, DataArgs, WorkArgs};
-use crate::amounts::{parse_some_bytes, parse_some_time};
-use crate::upstream_args::UpstreamArgs;
+use crate::amounts::parse_some_bytes;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -18,8 +12,6 @@ Examples:
   quipu fetch --data-dir data --from https://a.example/era1,https://b.example/era1 --blocks 0..99999
   quipu fetch --data-dir data --from https://mirror.example/ere --keep /archives/mainnet
   quipu fetch --data-dir data --from s3://bucket/mainnet
-  quipu fetch --data-dir data --from https://mirror.example/published --digest-only
-  quipu fetch --data-dir data --from https://mirror.example/ere --then-follow --upstream ws://localhost:8546
 
 A kill at any moment is harmless: the same command again goes on where the download ended.";
 
@@ -37,25 +29,10 @@ pub(crate) struct FetchArgs {
     pub(crate) keep: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Keep the files of a published bucket as they are, each held against its listed digest; their
-    /// blocks are digest only until `quipu check` has proven them
-    #[arg(long)]
-    pub(crate) digest_only: bool,
-    /// Bytes of one archive or segment at the most; two of them are on disk at a time, or those of four
-    /// slots of a bucket
+    /// Maximum bytes of one archive or segment; three archives are on disk at a time, or the segments of
+    /// four slots of a bucket
     #[arg(long, value_name = "BYTES", default_value = "8GiB", value_parser = parse_some_bytes)]
     pub(crate) file_bytes_max: usize,
-    /// Without a byte from any mirror for so long, it is given up
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_some_time)]
-    pub(crate) patience: Duration,
-    /// Go on as `quipu serve --upstream` when all is held
-    #[arg(long)]
-    pub(crate) then_follow: bool,
-    /// Where to listen then, as `quipu serve --listen` has it
-    #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
-    pub(crate) listen: Option<ListenAddress>,
-    #[command(flatten)]
-    pub(crate) upstream: UpstreamArgs,
     #[command(flatten)]
     pub(crate) data: DataArgs,
     #[command(flatten)]

@@ -1,7 +1,4 @@
 //! The arguments of `quipu import`.
-//!
-//! Knows: flags and their help.
-//! Never knows: what comes of them.
 
 use std::path::PathBuf;
 
@@ -37,8 +34,8 @@ pub(crate) struct SelectionArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImportArgs {
-    /// Archive files (.era1, .ere, .erae) or folders of them, or mirrors as `quipu fetch` has them
-    #[arg(required = true, value_name = "PATH|URL")]
+    /// Archive files (.era1, .ere, .erae) or folders of them
+    #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,

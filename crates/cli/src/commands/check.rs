@@ -1,6 +1,5 @@
 //! `quipu check`: everything that is stored, proven again.
 
-mod digest_only;
 mod held_anchors;
 mod refused;
 
@@ -10,20 +9,17 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use chain::ChainSpec;
-use chain::accumulator::EpochRoots;
-use chain::trust::Anchor;
-use ingest::check::{CheckedFolder, check_all, find_facts};
+use ingest::check::{CheckedFolder, check_all};
 use pool::threads_default;
 use store::check::CheckCounts;
 use store::head::Recovery;
 use store::journal::unlisted_segments;
-use store::{CommitFacts, StoreError, View};
+use store::{StoreError, View};
 
 use crate::Failure;
 use crate::args::check::CheckArgs;
 use crate::chain_choice;
 use crate::commands::at;
-use crate::commands::import::to_failure;
 use crate::data_folder::{DataFolder, irregular_files};
 use crate::folder_text::{lost_blocks, pending_merge, unlisted_segment};
 use crate::head_text::{head_faults, head_notes};
@@ -31,7 +27,6 @@ use crate::interrupt::on_interrupt;
 use crate::output::{counted, note, print_lines, rate};
 use crate::progress::Watch;
 
-use digest_only::DigestOnly;
 use held_anchors::HeldAnchors;
 use refused::RefusedCounts;
 
@@ -44,35 +39,32 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
     let folder = DataFolder::open(&args.data)?;
     on_interrupt(
-        "not everything was checked or recorded; what was recorded or dropped by then stays so, \
-         and nothing else was changed: check again",
+        "not everything was checked, and no anchor may have been recorded: check again",
         || (),
     )?;
     let spec = folder.spec()?;
+    // Anchors that contradict the chain, or each other, are an error before hours of work.
+    chain_choice::anchors(&spec, &args.anchors, None)?;
     let threads = args.work.threads.unwrap_or_else(threads_default);
     let mut view = folder.store.view();
     let bytes = view.manifest().segments().iter().map(|entry| entry.bytes).sum();
     let watch = Watch::bytes("checking", bytes);
-    let (mut checked, errors) = check_until_still(&folder, &mut view, &spec, threads, &watch)?;
+    let (checked, errors) = check_until_still(&folder, &mut view, &spec, threads, &watch)?;
     // That says nothing of the files.
     let is_exhausted =
         |error: &&StoreError| matches!(error, StoreError::Disk(it) if it.is_out_of_descriptors());
     if let Some(error) = errors.iter().find(is_exhausted) {
         return Err(exhausted(error, watch.finish()));
     }
-    let mut refused = RefusedCounts::of(&view, &checked, &errors);
+    let mut refused = RefusedCounts::of(&view, &errors);
     for error in &errors {
         watch.say(&format!("error: {error}"));
     }
-    let anchors = HeldAnchors::hold(&view, &args.anchors, &mut checked)?;
+    let anchors = HeldAnchors::find(&view, &args.anchors)?;
     for said in anchors.errors() {
         refused.anchors = refused.anchors.saturating_add(1);
         watch.say(&format!("error: {said}"));
     }
-    let facts = find_trusted(&view, &spec, &args.anchors, &mut checked, |said| {
-        refused.epochs = refused.epochs.saturating_add(1);
-        watch.say(&format!("error: {said}"));
-    })?;
     let recovery = folder.store.head_recovery();
     for fault in head_faults(&recovery).into_iter().chain(irregular_files(&*folder.disk)?) {
         refused.add_file();
@@ -81,12 +73,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let elapsed = watch.finish();
     tell_notes(&folder, &view, &recovery)?;
     let place = folder.path.display().to_string();
-    let marked = DigestOnly { folder: &folder, view: &view, checked: &checked, facts, args };
-    let (settled, done) = marked.settle(spec);
-    refused.add_contradictory(settled.contradictory_count);
-    refused.unanchored = settled.unanchored_count;
-    let mut told = settled.lines(&view, &place);
-    told.extend(anchors.lines(&view, &marked.facts, folder.store.view().manifest(), &place));
+    let done = anchors.record(&folder, &view, &checked.refused, spec);
+    let told = anchors.lines(view.manifest(), folder.store.view().manifest(), &place);
     let line = if refused.is_none() {
         whole_text(&folder, &view, &recovery, checked.counts, elapsed)?
     } else {
@@ -165,19 +153,6 @@ fn in_head(view: &View) -> String {
         [first, .., last] => format!(" ({}..{} in the head)", first.number(), last.number()),
         [only] => format!(" ({} in the head)", only.number()),
     }
-}
-
-/// What becomes known of the chain; `refused` hears of blocks that contradict what every folder
-/// trusts.
-fn find_trusted(
-    view: &View,
-    spec: &ChainSpec,
-    anchors: &[Anchor],
-    checked: &mut CheckedFolder,
-    refused: impl FnMut(String),
-) -> Result<CommitFacts, Failure> {
-    let trusted = chain_choice::anchors(spec, anchors, Some(EpochRoots::mainnet()))?;
-    find_facts(view, &trusted, checked, refused).map_err(|error| to_failure(&error))
 }
 
 /// File descriptors ran out before all was checked.

@@ -1,12 +1,9 @@
 //! `quipu fetch`: archives from mirrors into the data folder, proven.
 
-mod adopt;
 mod from_bucket;
-pub(crate) mod of_import;
 mod progress;
 mod stop;
 mod taker;
-mod then_follow;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -31,36 +28,27 @@ use crate::bucket::open_bucket;
 use crate::commands::backfill::runtime;
 use crate::commands::import::report::Tally;
 use crate::commands::import::{OpenedImport, open_import, resume_merges, settings, to_failure};
-use crate::commands::serve;
 use crate::commands::verify::remedy_hint;
 use crate::data_folder::{DataFolder, locate};
 use crate::free_space::{refuse_without_space, stored_bytes};
 use crate::hints::system_hint;
-use crate::output::{counted, grouped, note, print_lines};
+use crate::output::{counted, grouped, print_lines};
 
 use from_bucket::find_bucket;
 use progress::FetchProgress;
 use stop::FetchStopSignal;
 use taker::StoreTaker;
-use then_follow::serve_args;
 
-pub(crate) fn run(args: &FetchArgs, config: Option<&Path>) -> Result<(), Failure> {
-    let serve = serve_args(args, config)?;
+pub(crate) fn run(args: &FetchArgs) -> Result<(), Failure> {
     let path = locate(&args.data)?;
     let sources = sources(&args.from)?;
     let fetch = FetchWork { args, path: &path, progress: Arc::default() };
-    // These threads answer for connections: they keep their priority, and so does a server afterwards.
+    // These threads answer for connections: they keep their priority.
     let runtime = runtime()?;
     let stop = FetchStopSignal::listen(&runtime)?;
     let done = fetch.run(sources, &runtime, &stop);
     runtime.shutdown_background();
-    done?;
-    match serve {
-        None => Ok(()),
-        // All was had when it was told to stop: the server would not have heard it.
-        Some(_) if *stop.flag.borrow() => Err(stop.failure()),
-        Some(serve) => serve::run(&serve),
-    }
+    done
 }
 
 /// One address to fetch from.
@@ -114,10 +102,6 @@ impl FetchWork<'_> {
             match source {
                 FetchSource::Bucket(bucket) => buckets.push(bucket),
                 FetchSource::Web(mirror, _) if mirror.names_file() => mirrors.push(mirror),
-                // Only a bucket has digests of what is proven: what is wrong with it is told by itself.
-                FetchSource::Web(_, text) if self.args.digest_only => {
-                    buckets.push(open_bucket("--from", &text)?);
-                }
                 FetchSource::Web(mirror, text) => {
                     match stop.or_stopped(runtime, find_bucket(&text)) {
                         None => return Err(stop.failure()),
@@ -132,18 +116,6 @@ impl FetchWork<'_> {
                     }
                 }
             }
-        }
-        if self.args.digest_only && !mirrors.is_empty() {
-            return Err(Failure::Usage(anyhow!(
-                "--digest-only: archives have no digests of what is proven; give the addresses of \
-                 published buckets alone"
-            )));
-        }
-        if self.args.digest_only && !self.args.chain.anchors.is_empty() {
-            note(
-                "no block is read with --digest-only, so none is held against --anchor: give it to quipu \
-                 check, which proves them and records it",
-            );
         }
         if self.args.keep.is_some() && !buckets.is_empty() {
             return Err(Failure::Usage(anyhow!(
@@ -217,7 +189,6 @@ impl FetchWork<'_> {
     ) -> Result<(Arc<Mirrors>, Vec<MirrorFile>), Failure> {
         let limits = FetchLimits {
             file_bytes_max: u64::try_from(self.args.file_bytes_max).unwrap_or(u64::MAX),
-            patience: self.args.patience,
             ..FetchLimits::default()
         };
         let watch = Arc::<FetchProgress>::clone(&self.progress);
@@ -267,7 +238,10 @@ impl FetchWork<'_> {
         let outcome = outcome.map_err(|failure| match failure {
             FetchFailure::Stopped => stop.failure(),
             FetchFailure::Download(error) => {
-                let era = error.file_of_mirrors().and_then(era_of);
+                let era = match &error {
+                    DownloadError::NoMirror { file, .. } => era_of(file),
+                    _ => None,
+                };
                 refused(&error, era.is_some_and(|era| distrusted.contains(&era)))
             }
             FetchFailure::Taker(failure) => failure,
@@ -424,10 +398,6 @@ fn refused(error: &DownloadError, is_distrusted: bool) -> Failure {
         DownloadError::NoMirror { .. } => {
             "give another mirror with --from, leave out one that lists what nobody has, or leave these \
              blocks out with --blocks; what was taken stays"
-        }
-        DownloadError::Quiet { .. } => {
-            "run the same command again when a mirror is well, or give another one with --from; what \
-             was taken stays"
         }
         DownloadError::Occupied { .. } => "move it away, or give another folder to --keep",
         DownloadError::Locked { .. } => "wait for the other one, or give another folder to --keep",

@@ -2,7 +2,6 @@
 
 pub(crate) mod report;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -10,8 +9,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{anyhow, bail};
+use chain::accumulator::EpochRoots;
 use chain::trust::Anchors;
 use chain::{BlockNumber, BlockRange, ChainSpec};
+use ingest::fetch::MirrorUrl;
 use ingest::folder_chain::FolderChain;
 use ingest::import::{ImportError, ImportSettings, Importer, Outcome, merge_next, order_files};
 use ingest::prove::NoProgress;
@@ -61,6 +62,12 @@ pub(crate) fn import(
     chain_args: &ChainArgs,
     settings: ImportSettings,
 ) -> Result<DataFolder, Failure> {
+    if let Some(url) = paths.iter().find(|path| MirrorUrl::is_meant(&path.to_string_lossy())) {
+        return Err(Failure::Usage(anyhow!(
+            "{}: not a file or folder\n  hint: quipu fetch --from downloads and imports archives",
+            url.display()
+        )));
+    }
     refuse_unreadable(paths).map_err(|error| no_archives(&error))?;
     let files = find_archives(paths).map_err(|error| no_archives(&error))?;
     let opened = open_import(path, chain_args, &files, &settings)?;
@@ -95,7 +102,7 @@ pub(crate) fn open_import(
     let choose =
         |held: Option<&Store>| chain_choice::folder_chain_of_files(chain_args, held, files);
     let opened = open_import_as(path, chain_args, settings, choose)?;
-    warn_of_unaccounted(&opened.writer, &BTreeSet::new());
+    warn_of_unaccounted(&opened.writer);
     Ok(opened)
 }
 
@@ -109,11 +116,8 @@ pub(crate) fn open_import_as(
 ) -> Result<OpenedImport, Failure> {
     let found = DataFolder::find(path)?;
     let chain = choose(found.as_ref().map(DataFolder::store))?;
-    let roots = chain_choice::find_roots(chain_args)?;
+    let roots = EpochRoots::mainnet();
     let anchors = chain_choice::anchors(chain.spec(), &chain_args.anchors, Some(roots))?;
-    if anchors.expected_epoch_root(0).is_none() {
-        chain_choice::warn_of_unused_roots(chain_args);
-    }
     let folder = DataFolder::create(path)?;
     folder.store.read_head(chain.spec().clone()).map_err(|error| to_failure(&error))?;
     let mut writer = open_silent_writer(&folder, chain.spec().clone())?;
@@ -130,7 +134,7 @@ pub(crate) fn open_import_as(
 /// The folder's writer. Segments that nobody accounts for are told, and stay.
 pub(crate) fn open_writer(folder: &DataFolder, spec: ChainSpec) -> Result<Writer, Failure> {
     let writer = open_silent_writer(folder, spec)?;
-    warn_of_unaccounted(&writer, &BTreeSet::new());
+    warn_of_unaccounted(&writer);
     Ok(writer)
 }
 
@@ -138,9 +142,9 @@ fn open_silent_writer(folder: &DataFolder, spec: ChainSpec) -> Result<Writer, Fa
     Writer::open(Arc::clone(&folder.store), spec).map_err(|error| to_failure(&error))
 }
 
-/// Tells of segments in the folder that nobody accounts for, but for those that are adopted.
-pub(crate) fn warn_of_unaccounted(writer: &Writer, adopted: &BTreeSet<String>) {
-    for name in writer.unaccounted().iter().filter(|name| !adopted.contains(*name)) {
+/// Warns of segments in the folder that neither the manifest nor the journal lists.
+pub(crate) fn warn_of_unaccounted(writer: &Writer) {
+    for name in writer.unaccounted() {
         eprintln!("warning: {}", unlisted_segment(name));
     }
 }

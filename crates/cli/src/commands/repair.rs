@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use anyhow::{Context, anyhow};
+use chain::accumulator::EpochRoots;
 use chain::{BlockNumber, ChainSpec};
 use ingest::epochs::find_epochs;
 use ingest::folder_chain::{parse_genesis, proving_spec};
@@ -54,10 +55,9 @@ pub(crate) fn run(args: &RepairArgs) -> Result<(), Failure> {
         let network = Network { name: network.name.filter(|_| is_named), ..network };
         repair.learn(network).map_err(|error| refused(&error))?;
     }
-    let roots = chain_choice::find_roots(&args.chain)?;
     let is_told = spec.is_some();
     let spec = spec.unwrap_or_else(|| ChainSpec::bare("unknown", None, None));
-    let anchors = chain_choice::anchors(&spec, &args.chain.anchors, Some(roots))?;
+    let anchors = chain_choice::anchors(&spec, &args.chain.anchors, Some(EpochRoots::mainnet()))?;
     let threads = args.work.threads.unwrap_or_else(threads_default);
     let view = repair.view();
     let bytes = view.manifest().segments().iter().map(|entry| entry.bytes).sum();

@@ -27,19 +27,7 @@ const FOLLOW: [&str; 9] = [
 /// table is the top of the file. Every other flag is of one command, whose name its table and its
 /// variable bear.
 pub(crate) const TABLES: [(&str, &[&str]); 8] = [
-    (
-        "",
-        &[
-            "data-dir",
-            "network",
-            "genesis",
-            "chain-id",
-            "genesis-hash",
-            "anchor",
-            "accumulators",
-            "threads",
-        ],
-    ),
+    ("", &["data-dir", "network", "genesis", "chain-id", "genesis-hash", "anchor", "threads"]),
     (
         "server",
         &[
@@ -116,15 +104,11 @@ const CHAINS: [&str; 3] = ["network", "genesis", "chain-id"];
 
 /// Flags of which one leaves no room for the others. A stronger source that gives one takes the place of
 /// all of them in a weaker one.
-const EXCLUSIVE: [&[&str]; 9] = [
+const EXCLUSIVE: [&[&str]; 5] = [
     &CHAINS,
     &["quiet", "verbose"],
     &["blocks", "backfill-to"],
     &["blocks", "sample"],
-    &["at", "drop-false"],
-    &["at", "unanchored"],
-    &["at", "drop-unanchored"],
-    &["unanchored", "drop-unanchored"],
     &["at", "anchor"],
 ];
 
@@ -140,21 +124,7 @@ pub(crate) const NEEDS: [(&str, &str); 5] = [
 /// Flags of a command that mean nothing unless another of its flags is given: the command, that flag,
 /// the others. In a file or a variable they may be meant for another command; typed, they are a
 /// mistake.
-pub(crate) const NEEDS_OTHER: [(&str, &str, &[&str]); 2] = [
-    (
-        "fetch",
-        "then-follow",
-        &[
-            "listen",
-            "upstream",
-            "quorum",
-            "finality-depth",
-            "upstream-concurrency",
-            "upstream-timeout",
-        ],
-    ),
-    ("serve", "upstream", &FOLLOW),
-];
+pub(crate) const NEEDS_OTHER: [(&str, &str, &[&str]); 1] = [("serve", "upstream", &FOLLOW)];
 
 /// Flags whose values may hold keys of their own.
 const SECRET: [&str; 7] =

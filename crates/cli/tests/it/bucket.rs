@@ -1191,241 +1191,6 @@ fn statuses(data: &Path) -> Vec<(u64, u64, String)> {
         .collect()
 }
 
-#[test]
-fn what_is_fetched_by_digests_alone_says_so_until_a_check_has_proven_it() {
-    let bucket = TestBucket::of(&[whole()]);
-    let data = bucket.beside("data");
-    let ran = fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
-    assert!(ran.out.contains("blocks 0..599  2570 transactions  3 segments"), "{}", ran.out);
-    assert!(ran.out.contains("nobody has proven these blocks here"), "{}", ran.out);
-    assert_eq!(statuses(&data), [(0, 599, "digest only".to_owned())]);
-    let served = Served::start(&data, &[]);
-    check_answers(&served, 5);
-    let page: Value = served.get("/stat.json").json();
-    assert_eq!(page["coverage"][0]["status"], "digest only", "{page}");
-    drop(served);
-    // Nobody else is told that it was proven.
-    let ran = TestBucket::new().publish(&data).ends_with(1);
-    assert!(ran.err.contains("quipu check"), "{}", ran.err);
-    let again = fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
-    assert!(again.out.contains("nothing is published that is not held"), "{}", again.out);
-    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
-    assert_eq!(history_of(&data), history_of(&whole()));
-    assert!(statuses(&data).iter().all(|(_, _, status)| status != "digest only"));
-}
-
-#[test]
-fn a_damaged_object_keeps_the_others_in_when_digests_are_all_that_is_asked() {
-    let bucket = TestBucket::of(&[whole()]);
-    let damaged = bucket.damage("0256-0000000511");
-    let data = bucket.beside("data");
-    let ran = fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(1);
-    let name = damaged.file_name().unwrap().to_str().unwrap();
-    assert!(ran.err.contains(name) && ran.err.contains("SHA-256"), "{}", ran.err);
-    let expected = [(0, 255, "digest only".to_owned()), (512, 599, "digest only".to_owned())];
-    assert_eq!(statuses(&data), expected);
-    let served = Served::start(&data, &[]);
-    check_answers_of(&served, 0..256);
-    check_answers_of(&served, 512..600);
-    drop(served);
-    // What is between is taken from another, proven.
-    let other = TestBucket::of(&[high()]);
-    fetch(&data, &[&other.url()], &["--unanchored"]).ends_with(0);
-    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
-    assert_eq!(statuses(&data).last().map(|it| it.1), Some(599));
-    assert!(statuses(&data).iter().all(|(_, _, status)| status != "digest only"));
-}
-
-/// What a publisher says of its chain is no more than what it says of its blocks.
-#[test]
-fn copied_files_are_of_the_chain_that_is_wanted() {
-    let publish_unnamed = |archives: &Path| {
-        let bucket = TestBucket::new();
-        let data = bucket.beside("published");
-        let to = ["import", "--data-dir", text(&data), "--unanchored", "--chain-id", "20260101"];
-        quipu(&[&to[..], &["--blocks", "0..255", text(archives)]].concat()).ends_with(0);
-        bucket.publish(&data).ends_with(0);
-        bucket
-    };
-    // Of the same chain, by somebody who does not know its genesis.
-    let whole = archive(&FOLDER.join("archives"));
-    let unnamed = publish_unnamed(&whole);
-    let data = unnamed.beside("data");
-    fetch(&data, &[&unnamed.url()], &["--digest-only"]).ends_with(0);
-    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
-    let expected = [(0, 0, "anchored".to_owned()), (1, 255, "linked".to_owned())];
-    assert_eq!(statuses(&data), expected);
-    // Of another one.
-    let other = unnamed.beside("other");
-    let size = ["--block-count", "300", "--txs-per-block", "3"];
-    quipu(&[&["sample", "--to", text(&other)], &size[..]].concat()).ends_with(0);
-    let false_bucket = publish_unnamed(&archive(&other));
-    let data = false_bucket.beside("data");
-    let ran = fetch(&data, &[&false_bucket.url()], &["--digest-only"]).ends_with(1);
-    assert!(ran.err.contains("hash of block 0 is "), "{}", ran.err);
-    assert_eq!(statuses(&data), []);
-    // The next address has the chain.
-    let from = [&false_bucket.url()[..], &unnamed.url()];
-    fetch(&data, &from, &["--digest-only"]).ends_with(0);
-}
-
-/// Seen: what was false could only be left by fetching into another folder.
-#[test]
-fn what_is_digest_only_and_false_is_dropped_and_fetched_again() {
-    let bucket = TestBucket::of(&[whole()]);
-    let data = bucket.beside("data");
-    fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
-    let name = files(&data).into_keys().find(|name| name.contains("0256-0000000511")).unwrap();
-    let mut bytes = fs::read(data.join(&name)).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    fs::write(data.join(&name), bytes).unwrap();
-    let ran = quipu(&["check", "--data-dir", text(&data)]).ends_with(1);
-    assert!(ran.err.contains(&name), "{}", ran.err);
-    let said = format!("quipu check --data-dir {} --drop-false", text(&data));
-    assert!(ran.out.contains("blocks 256..511 are digest only and damaged here"), "{}", ran.out);
-    assert!(ran.out.contains(&said) && !ran.out.contains("another folder"), "{}", ran.out);
-    // What is said there helps.
-    let ran = quipu(&["check", "--data-dir", text(&data), "--drop-false"]).ends_with(1);
-    assert!(ran.out.contains("blocks 256..511 were digest only and damaged here"), "{}", ran.out);
-    let manifest = fs::read_to_string(data.join("manifest")).unwrap();
-    assert!(!manifest.contains(&name), "{manifest}");
-    fetch(&data, &[&bucket.url()], &["--blocks", "256..511"]).ends_with(0);
-    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
-    assert_eq!(history_of(&data), history_of(&whole()));
-    check_answers(&Served::start(&data, &[]), 3);
-}
-
-/// Seen: a range of another chain was called proven, and nothing could drop it.
-#[test]
-fn what_is_digest_only_and_links_to_nothing_is_left_so_taken_or_dropped() {
-    let bucket = TestBucket::of(&[high()]);
-    let data = bucket.beside("data");
-    fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
-    let before = statuses(&data);
-    assert!(before.iter().all(|(_, _, status)| status == "digest only"), "{before:?}");
-    let check = ["check", "--data-dir", text(&data)];
-    // Nor is that false.
-    for flags in [&[][..], &["--drop-false"]] {
-        let ran = quipu(&[&check[..], flags].concat()).ends_with(1);
-        assert!(ran.out.contains("link to nothing known: they stay digest only"), "{}", ran.out);
-        assert!(ran.out.contains("--unanchored") && ran.out.contains("--drop-unanchored"));
-        assert_eq!(statuses(&data), before);
-    }
-    let taken = copied(&data, bucket.beside("taken"));
-    quipu(&["check", "--data-dir", text(&taken), "--unanchored"]).ends_with(0);
-    assert!(statuses(&taken).iter().all(|(_, _, status)| status == "unanchored"));
-    let last = before.last().unwrap().1;
-    let anchor = format!("{last}:{}", hash_at_end(&data, last));
-    let anchored = copied(&data, bucket.beside("anchored"));
-    quipu(&["check", "--data-dir", text(&anchored), "--anchor", &anchor]).ends_with(0);
-    assert!(statuses(&anchored).iter().all(|(_, _, status)| status == "anchored"));
-    let ran = quipu(&[&check[..], &["--drop-unanchored"]].concat()).ends_with(1);
-    assert!(ran.out.contains("and are dropped"), "{}", ran.out);
-    assert_eq!(statuses(&data), []);
-    fetch(&data, &[&TestBucket::of(&[whole()]).url()], &[]).ends_with(0);
-    assert_eq!(statuses(&data), statuses(&whole()));
-}
-
-#[test]
-fn an_anchor_counts_when_what_was_taken_by_its_digest_is_checked() {
-    let bucket = TestBucket::of(&[whole()]);
-    let data = bucket.beside("data");
-    let hash = |it: u8| format!("300:0x{}", format!("{it:02x}").repeat(32));
-    let ran = fetch(&data, &[&bucket.url()], &["--digest-only", "--anchor", &hash(7)]);
-    let ran = ran.ends_with(0);
-    assert!(ran.err.contains("give it to quipu check"), "{}", ran.err);
-    assert_eq!(statuses(&data), [(0, 599, "digest only".to_owned())]);
-    let check = ["check", "--data-dir", text(&data), "--anchor"];
-    let ran = quipu(&[&check[..], &[&hash(7)]].concat()).ends_with(1);
-    let (_, held) = ran.err.split_once("block 300 is ").unwrap_or_else(|| panic!("{}", ran.err));
-    let held = held.split(' ').next().unwrap();
-    assert!(ran.out.contains("1 anchor is contradicted"), "{}", ran.out);
-    assert!(ran.out.contains("blocks 256..599 contradict it or descend"), "{}", ran.out);
-    // Seen: what descends from the block counted as proven.
-    let of = |first, last, status: &str| (first, last, status.to_owned());
-    let low = [of(0, 0, "anchored"), of(1, 255, "linked")];
-    let expected = [&low[..], &[of(256, 599, "digest only")]].concat();
-    assert_eq!(statuses(&data), expected);
-    // A mistyped anchor costs nothing; of one that is right the way out is told.
-    let ran = quipu(&[&check[..], &[&hash(7), "--drop-false"]].concat()).ends_with(1);
-    assert_eq!(statuses(&data), expected, "{}", ran.out);
-    let (_, to) = ran.out.split_once(" --to ").unwrap_or_else(|| panic!("{}", ran.out));
-    let rewound = copied(&data, bucket.beside("rewound"));
-    let to = to.split(' ').next().unwrap();
-    quipu(&["rewind", "--data-dir", text(&rewound), "--to", to]).ends_with(0);
-    assert_eq!(statuses(&rewound), low);
-    quipu(&["check", "--data-dir", text(&rewound)]).ends_with(0);
-    // Nothing but the block itself says so: with its hash all is proven, and anchored up to there.
-    let given = format!("300:{held},9999:{ABSENT}");
-    let ran = quipu(&[&check[..], &[&given]].concat()).ends_with(0);
-    let said = format!("anchor 300:{held}: true, and is recorded");
-    assert!(ran.out.contains(&said), "{}", ran.out);
-    assert!(ran.out.contains("block 9999 is not here"), "{}", ran.out);
-    let expected = [(0, 300, "anchored".to_owned()), (301, 599, "linked".to_owned())];
-    assert_eq!(statuses(&data), expected);
-    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
-    assert_eq!(statuses(&data), expected, "it is recorded");
-}
-
-/// Seen: no way out was told but another folder.
-#[test]
-fn a_false_lookup_run_of_unproven_blocks_is_built_anew() {
-    let bucket = TestBucket::of(&[whole()]);
-    let data = bucket.beside("data");
-    fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
-    let name = files(&data).into_keys().find(|name| name.contains("lookup-transactions")).unwrap();
-    let mut bytes = fs::read(data.join(&name)).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    fs::write(data.join(&name), bytes).unwrap();
-    let check = ["check", "--data-dir", text(&data), "--drop-false"];
-    let ran = quipu(&check[..3]).ends_with(1);
-    let said = "a lookup run of blocks that are digest only is false";
-    assert!(ran.out.contains(said) && ran.out.contains("--drop-false builds"), "{}", ran.out);
-    assert!(!ran.out.contains("another folder"), "{}", ran.out);
-    let ran = quipu(&check).ends_with(1);
-    assert!(ran.out.contains("is built anew: check again"), "{}", ran.out);
-    quipu(&check[..3]).ends_with(0);
-    assert_eq!(history_of(&data), history_of(&whole()));
-}
-
-/// Seen: it was moved away whatever was wanted, and taken for the published one by its name.
-#[test]
-fn a_segment_that_nothing_lists_is_adopted_if_it_is_the_published_one_and_stays_otherwise() {
-    let bucket = TestBucket::of(&[whole()]);
-    let data = bucket.beside("data");
-    fetch(&data, &[&bucket.url()], &["--digest-only", "--blocks", "0..255"]).ends_with(0);
-    let middle = bucket.file("0256-0000000511");
-    let upper = bucket.file("0512-0000000599");
-    let place = |file: &Path| data.join(file.file_name().unwrap());
-    let published = fs::read(&middle).unwrap();
-    let mut damaged = published.clone();
-    let at = damaged.len() / 2;
-    damaged[at] ^= 1;
-    fs::write(place(&middle), &damaged).unwrap();
-    fs::copy(&upper, place(&upper)).unwrap();
-    fs::remove_file(&middle).unwrap();
-    let wanted = ["--digest-only", "--blocks", "256..511"];
-    let ran = fetch(&data, &[&bucket.url()], &wanted).ends_with(1);
-    assert_eq!(ran.err.matches("is neither read nor removed").count(), 2, "{}", ran.err);
-    assert_eq!(statuses(&data), [(0, 255, "digest only".to_owned())]);
-    assert!(fs::read(place(&middle)).unwrap() == damaged);
-    assert!(fs::read(place(&upper)).unwrap() == fs::read(&upper).unwrap());
-    // It is what this is about that is taken when it can be had.
-    fs::write(&middle, &published).unwrap();
-    fetch(&data, &[&bucket.url()], &wanted).ends_with(0);
-    assert_eq!(statuses(&data), [(0, 511, "digest only".to_owned())]);
-    assert!(fs::read(place(&middle)).unwrap() == published);
-    assert!(place(&upper).exists());
-    let ran = fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
-    assert!(ran.out.contains("downloaded: 0 bytes"), "{}", ran.out);
-    // Seen: what is adopted was warned of.
-    assert!(!ran.err.contains("is neither read nor removed"), "{}", ran.err);
-    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
-    assert_eq!(history_of(&data), history_of(&whole()));
-}
-
 /// Seen: 0 or 1, by which of two addresses was named first.
 #[test]
 fn the_order_of_addresses_does_not_decide_how_a_fetch_ends() {
@@ -1440,12 +1205,9 @@ fn the_order_of_addresses_does_not_decide_how_a_fetch_ends() {
     ];
     for (case, (mut from, blocks, code, said)) in cases.into_iter().enumerate() {
         for order in ["one", "other"] {
-            for proof in [None, Some("--digest-only")] {
-                let data = bucket.beside(&format!("{case}-{order}{}", proof.unwrap_or_default()));
-                let wanted: Vec<&str> = ["--blocks", blocks].into_iter().chain(proof).collect();
-                let ran = fetch(&data, &[&from[0], &from[1]], &wanted).ends_with(code);
-                assert!(ran.err.contains(said), "{from:?}: {}", ran.err);
-            }
+            let data = bucket.beside(&format!("{case}-{order}"));
+            let ran = fetch(&data, &[&from[0], &from[1]], &["--blocks", blocks]).ends_with(code);
+            assert!(ran.err.contains(said), "{from:?}: {}", ran.err);
             from.reverse();
         }
     }
@@ -1476,50 +1238,12 @@ fn an_index_that_is_damaged_is_named_by_a_fetch() {
     fs::write(bucket.path().join("manifests/index"), "quipu index 1\n").unwrap();
     let server = WebServer::of(bucket.folder.path());
     let url = format!("{}/bucket", server.url);
-    for args in [&[][..], &["--digest-only"]] {
-        let ran = fetch(&bucket.beside("data"), &[&url], args).ends_with(1);
-        assert!(ran.err.contains("manifests/index: "), "{}", ran.err);
-    }
-}
-
-/// The archive is right, and nothing of it was held against what is held.
-#[test]
-fn an_import_over_unproven_blocks_says_that_they_are() {
-    let bucket = TestBucket::of(&[whole()]);
-    let data = bucket.beside("data");
-    fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
-    let archives = archive(&FOLDER.join("archives"));
-    let import = ["import", "--data-dir", text(&data), text(&archives)];
-    let ran = quipu(&import).ends_with(0);
-    let said = "digest only: blocks 0..599, which are held and nobody has proven here";
-    assert!(ran.out.contains("1 held already") && ran.out.contains(said), "{}", ran.out);
-    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
-    let ran = quipu(&import).ends_with(0);
-    assert!(!ran.out.contains("digest only"), "{}", ran.out);
-}
-
-/// Seen: a run that was gone was told as if its blocks were missing.
-#[test]
-fn a_lookup_run_that_cannot_be_had_is_told_apart_from_a_segment() {
-    let bucket = TestBucket::of(&[whole()]);
-    let run = bucket.file("lookup-transactions");
-    fs::remove_file(&run).unwrap();
-    let data = bucket.beside("data");
-    let ran = fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
-    let name = run.file_name().unwrap().to_str().unwrap();
-    assert!(ran.err.contains("warning: ") && ran.err.contains(name), "{}", ran.err);
-    assert!(ran.err.contains("a run of lookups, which is built here"), "{}", ran.err);
-    assert!(!ran.err.contains("error: ") && !ran.err.contains("give another"), "{}", ran.err);
-    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
-    assert_eq!(history_of(&data), history_of(&whole()));
-    fs::remove_file(bucket.file("0256-0000000511")).unwrap();
-    let other = bucket.beside("other");
-    let ran = fetch(&other, &[&bucket.url()], &["--digest-only"]).ends_with(1);
-    assert!(ran.err.contains("give another --from for blocks 256..511"), "{}", ran.err);
+    let ran = fetch(&bucket.beside("data"), &[&url], &[]).ends_with(1);
+    assert!(ran.err.contains("manifests/index: "), "{}", ran.err);
 }
 
 #[test]
-fn receipts_of_held_blocks_are_left_to_a_fetch_that_proves_them() {
+fn a_fetch_adds_the_receipts_of_blocks_held_without_them() {
     let bucket = TestBucket::of(&[whole()]);
     let data = bucket.beside("data");
     let archives = FOLDER.join("archives");
@@ -1527,14 +1251,51 @@ fn receipts_of_held_blocks_are_left_to_a_fetch_that_proves_them() {
     let genesis = archives.join("genesis.json");
     let to = ["import", "--data-dir", text(&data), "--genesis", text(&genesis)];
     quipu(&[&to[..], &["--without-receipts", text(&bare)]].concat()).ends_with(0);
-    let low = ["--blocks", "0..99", "--digest-only"];
+    let low = ["--blocks", "0..99"];
     let ran = fetch(&data, &[&bucket.url()], &low).ends_with(0);
-    assert!(ran.out.contains("left: the receipts of blocks 0..99"), "{}", ran.out);
     assert!(!ran.out.contains("nothing is published"), "{}", ran.out);
-    // What is said there helps.
-    fetch(&data, &[&bucket.url()], &low[..2]).ends_with(0);
-    let ran = fetch(&data, &[&bucket.url()], &low[..2]).ends_with(0);
+    let ran = fetch(&data, &[&bucket.url()], &low).ends_with(0);
     assert!(ran.out.contains("nothing is published that is not held"), "{}", ran.out);
+}
+
+#[test]
+fn a_check_compares_anchors_and_records_those_whose_segments_pass() {
+    let bucket = TestBucket::new();
+    let data = copied(&whole(), bucket.beside("data"));
+    let check =
+        |data: &Path, anchor: &str| quipu(&["check", "--data-dir", text(data), "--anchor", anchor]);
+    let before = statuses(&data);
+    let wrong = format!("300:0x{}", "07".repeat(32));
+    let ran = check(&data, &wrong).ends_with(1);
+    let (_, held) = ran.err.split_once("block 300 is ").unwrap_or_else(|| panic!("{}", ran.err));
+    let held = held.split(' ').next().unwrap();
+    assert!(ran.out.contains("1 anchor is contradicted"), "{}", ran.out);
+    assert_eq!(statuses(&data), before);
+    // Of an anchor that is right the way out is printed.
+    let (_, to) = ran.out.split_once(" --to ").unwrap_or_else(|| panic!("{}", ran.out));
+    let rewound = copied(&data, bucket.beside("rewound"));
+    let to = to.split(' ').next().unwrap();
+    quipu(&["rewind", "--data-dir", text(&rewound), "--to", to]).ends_with(0);
+    assert_eq!(statuses(&rewound).last().map(|it| it.1), Some(255));
+    quipu(&["check", "--data-dir", text(&rewound)]).ends_with(0);
+    // A segment that fails its check records nothing.
+    let damaged = copied(&data, bucket.beside("damaged"));
+    let name = files(&damaged).into_keys().find(|name| name.contains("0256-0000000511")).unwrap();
+    let mut bytes = fs::read(damaged.join(&name)).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(damaged.join(&name), bytes).unwrap();
+    check(&damaged, &format!("300:{held}")).ends_with(1);
+    assert_eq!(statuses(&damaged), before);
+    let given = format!("300:{held},9999:{ABSENT}");
+    let ran = check(&data, &given).ends_with(0);
+    let said = format!("anchor 300:{held}: true, and is recorded");
+    assert!(ran.out.contains(&said), "{}", ran.out);
+    assert!(ran.out.contains("block 9999 is not here"), "{}", ran.out);
+    let expected = [(0, 300, "anchored".to_owned()), (301, 599, "linked".to_owned())];
+    assert_eq!(statuses(&data), expected);
+    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
+    assert_eq!(statuses(&data), expected, "it is recorded");
 }
 
 /// The hash of a block at an end of a folder's segment, as its manifest has it.

@@ -246,7 +246,6 @@ fn wrong_flags_end_with_2_and_make_nothing() {
     check(&["--network", "atlantis", path]);
     check(&["--genesis", "/no/such/genesis.json", path]);
     check(&["--genesis", path, path]);
-    check(&["--accumulators", path, path]);
     check(&["--anchor", "7", path]);
     quipu(&["import", "--help"]).ends_with(0);
 }

@@ -1,8 +1,5 @@
-//! What all mirrors have together.
-//!
-//! Knows: that a file is the same by its name, and may come from several mirrors, each with a checksum
-//! of its own.
-//! Never knows: which mirror is asked.
+//! The union of the mirrors' lists: files of one name are the same file, each with the checksums of its
+//! mirrors.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,19 +9,20 @@ use alloy_primitives::B256;
 use archive::{ArchiveName, Format};
 use chain::BlockRange;
 use chain::trust::Anchors;
+use reqwest::Url;
 
 use super::list::{ListFault, MirrorList, named_range, parse_sums, parse_urls};
-use super::mirror_url::{HttpTarget, MirrorUrl};
+use super::mirror_url::{MirrorUrl, redacted};
 use crate::import::order_files;
 
 /// An archive that mirrors have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirrorFile {
-    /// Its name.
+    /// Its file name.
     pub name: String,
-    /// What the name says.
+    /// Its name, parsed.
     pub archive: ArchiveName,
-    /// Who has it, in the order in which mirrors were named.
+    /// The mirrors that have it, in the given order.
     pub sources: Vec<MirrorSource>,
 }
 
@@ -33,7 +31,7 @@ pub struct MirrorFile {
 pub struct MirrorSource {
     /// The mirror's position.
     pub(super) mirror: usize,
-    pub(super) target: HttpTarget,
+    pub(super) target: Url,
     /// The checksum that this mirror lists.
     pub(super) sha256: Option<B256>,
 }
@@ -50,7 +48,7 @@ impl MirrorSource {
     /// Where the file is, without credentials.
     #[must_use]
     pub fn address(&self) -> String {
-        self.target.uri.to_string()
+        redacted(&self.target)
     }
 }
 

@@ -1,7 +1,4 @@
-//! What a mirror lists: `checksums_sha256.txt`, or `urls.txt` where there is no such list.
-//!
-//! Knows: both forms, and that a web page is none.
-//! Never knows: whether what is listed is there, or true.
+//! The list of a mirror: `checksums_sha256.txt`, or `urls.txt` where there is no such list.
 //!
 //! Index pages are never read: every server writes them otherwise. `checksums.txt` has no names.
 
@@ -11,11 +8,12 @@ use std::path::Path;
 use alloy_primitives::{B256, hex};
 use archive::{ARCHIVE_BLOCKS_MAX, ArchiveName, ChecksumList, ChecksumListError};
 use chain::BlockRange;
+use reqwest::Url;
 use store::disk::is_file_name;
 use store::layout::overlap;
 use thiserror::Error;
 
-use super::mirror_url::{HttpTarget, MirrorUrl, SUMS_NAME, URLS_NAME};
+use super::mirror_url::{MirrorUrl, SUMS_NAME, URLS_NAME};
 
 /// Bytes of an archive's name. The name of its part is longer, and systems allow 255.
 const NAME_BYTES_MAX: usize = 200;
@@ -68,7 +66,7 @@ pub enum ListFault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListedFile {
     pub(super) archive: ArchiveName,
-    pub(super) target: HttpTarget,
+    pub(super) target: Url,
     pub(super) sha256: Option<B256>,
 }
 
@@ -109,8 +107,8 @@ pub(super) fn parse_sums(mirror: &MirrorUrl, bytes: &[u8]) -> Result<MirrorList,
     })?;
     let mut files = MirrorList::default();
     for (name, sum) in list.names() {
-        let Some((archive, target)) = archive_of(name).zip(mirror.file(name)) else { continue };
-        let listed = ListedFile { archive, target, sha256: Some(sum) };
+        let Some(archive) = archive_of(name) else { continue };
+        let listed = ListedFile { archive, target: mirror.file(name), sha256: Some(sum) };
         if files.add(name, listed) {
             return Err(ListFault::Twice { list: SUMS_NAME, name: name.to_owned() });
         }
@@ -129,7 +127,7 @@ pub(super) fn parse_urls(mirror: &MirrorUrl, bytes: &[u8]) -> Result<MirrorList,
         let Some(archive) = archive_of(name) else { continue };
         match mirror.resolve(line) {
             // What follows a `?` or a `#` is no path, though it may look like one.
-            Ok(Some(target)) if target.uri.path().rsplit('/').next() == Some(name) => {
+            Ok(Some(target)) if target.path().rsplit('/').next() == Some(name) => {
                 // The first address of a file counts.
                 files.add(name, ListedFile { archive, target, sha256: None });
             }
@@ -149,10 +147,8 @@ pub(super) fn parse_urls(mirror: &MirrorUrl, bytes: &[u8]) -> Result<MirrorList,
 
 /// The list of a mirror whose address is one archive's.
 pub(super) fn of_archive(mirror: &MirrorUrl, name: &str) -> Result<MirrorList, ListFault> {
-    let (archive, target) = archive_of(name)
-        .zip(mirror.file(name))
-        .ok_or(ListFault::NoArchive { list: "its address" })?;
-    let listed = ListedFile { archive, target, sha256: None };
+    let archive = archive_of(name).ok_or(ListFault::NoArchive { list: "its address" })?;
+    let listed = ListedFile { archive, target: mirror.file(name), sha256: None };
     let mut files = MirrorList::default();
     files.add(name, listed);
     Ok(files)
@@ -219,7 +215,7 @@ mod tests {
         assert_eq!(names(&list), ["mainnet-00000-5ec1ffb8.era1", "mainnet-00001-a5364e9a.era1"]);
         let listed = &list.files["mainnet-00001-a5364e9a.era1"];
         assert_eq!(listed.sha256.map(hex::encode).as_deref(), Some(SUM));
-        assert_eq!(listed.target.uri, "http://a.example/era1/mainnet-00001-a5364e9a.era1");
+        assert_eq!(listed.target.as_str(), "http://a.example/era1/mainnet-00001-a5364e9a.era1");
     }
 
     #[test]
@@ -228,7 +224,7 @@ mod tests {
                     /files/mainnet-00002-00000000.era1\nhttp://b.example/mainnet-00003-00000000.era1\nindex.html\n\
                     http://a.example/x?/mainnet-00004-00000000.era1\nhttp://a.example/x#/mainnet-00005-00000000.era1\n";
         let list = parse_urls(&mirror(), text.as_bytes()).unwrap();
-        let paths: Vec<&str> = list.files.values().map(|listed| listed.target.uri.path()).collect();
+        let paths: Vec<&str> = list.files.values().map(|listed| listed.target.path()).collect();
         assert_eq!(
             paths,
             [

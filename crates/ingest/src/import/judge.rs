@@ -67,7 +67,6 @@ impl Judge<'_> {
             |(_, status): &&(BlockRange, TrustStatus)| *status == TrustStatus::Unanchored;
         if let Some((range, _)) = statuses.iter().find(is_unanchored)
             && !self.is_unanchored_allowed
-            && !self.trust.is_beside_unproven(*range)
         {
             let (file, range) = (self.source.to_owned(), *range);
             return Err(ImportError::Unanchored { file, range });
@@ -80,7 +79,6 @@ impl Judge<'_> {
             anchors: anchors.chain(self.trust.anchors).collect(),
             epochs: run.epoch.into_iter().collect(),
             difficulties: difficulty.into_iter().collect(),
-            arrived: Some(range),
         };
         commit(segments, facts)?;
         Ok(ImportReport { range, transaction_count, segment_count, bytes, statuses })

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use alloy_primitives::B256;
 use chain::trust::{Anchor, Anchors, Opponent, ProvenRun, TrustStatus, assess, meeting_points};
 use chain::{BlockNumber, BlockRange};
-use store::layout::{join_ranges, overlap};
 use store::read::block_on;
 use store::{Reader, StoreError, View};
 
@@ -24,23 +23,6 @@ pub(crate) struct Trust {
     pub(crate) anchors: Vec<Anchor>,
     /// Blocks of the part that the folder held and lost: no other takes their places.
     lost: BTreeMap<u64, B256>,
-    /// What is held and was not proven. Nothing rests on it, and what arrives must fit beside it.
-    unproven: Vec<UnprovenBlocks>,
-}
-
-/// A segment that is digest only, as far as others meet it.
-struct UnprovenBlocks {
-    range: BlockRange,
-    parent_hash: B256,
-    last_hash: B256,
-}
-
-impl UnprovenBlocks {
-    /// The blocks whose hashes it tells: its last one, and the one before its first.
-    fn told(&self) -> impl Iterator<Item = (u64, B256)> {
-        let parent = self.range.first().checked_sub(1).map(|number| (number, self.parent_hash));
-        parent.into_iter().chain([(self.range.last(), self.last_hash)])
-    }
 }
 
 impl Trust {
@@ -58,13 +40,6 @@ impl Trust {
             manifest.trust_runs().into_iter().chain(final_head).collect();
         let mut ranges: Vec<BlockRange> = runs.iter().map(|run| run.range).collect();
         ranges.push(part);
-        let unproven = manifest.digest_only_segments().map(|entry| UnprovenBlocks {
-            range: entry.range,
-            parent_hash: entry.parent_hash,
-            last_hash: entry.last_hash,
-        });
-        let unproven: Vec<UnprovenBlocks> = unproven.collect();
-        ranges.extend(unproven.iter().map(|it| it.range));
         let lost = manifest.lost_hashes().map(|it| (it.number.get(), it.hash));
         let lost: BTreeMap<u64, B256> = lost.filter(|(number, _)| part.contains(*number)).collect();
         let mut points = meeting_points(&ranges, anchors);
@@ -93,22 +68,12 @@ impl Trust {
             held.extend(anchors.operator().filter(|it| (it.number, it.hash) == (number, hash)));
         }
         let trusted = manifest.trusted().map_err(StoreError::from)?;
-        Ok(Self { runs, trusted, points, anchors: held, lost, unproven })
+        Ok(Self { runs, trusted, points, anchors: held, lost })
     }
 
     /// The hash of the block that the folder held under this number and lost, if this is another.
     pub(crate) fn lost_instead_of(&self, number: u64, found: B256) -> Option<B256> {
         self.lost.get(&number).copied().filter(|lost| *lost != found)
-    }
-
-    /// Whether blocks meet held ones among which some were not proven: then nothing known may link to
-    /// them, though no gap is between.
-    pub(crate) fn is_beside_unproven(&self, blocks: BlockRange) -> bool {
-        let unproven = || self.unproven.iter().map(|it| it.range);
-        let held = join_ranges(self.runs.iter().map(|run| run.range).chain(unproven()));
-        let mut met =
-            held.into_iter().filter(|it| it.first() <= blocks.end() && blocks.first() <= it.end());
-        met.any(|held| unproven().any(|it| overlap(it, held).is_some()))
     }
 
     /// The statuses of the blocks that arrive, if nothing that is held contradicts them. `called` is what
@@ -127,15 +92,6 @@ impl Trust {
                 return Err(contradiction(format!(
                     "hash of block {number} is {found} by {}, {lost} by the data folder, which held that \
                      block and lost it",
-                    called(number)
-                )));
-            }
-        }
-        for (number, held) in self.unproven.iter().flat_map(UnprovenBlocks::told) {
-            if let Some(found) = run.hash_at(number).filter(|found| *found != held) {
-                return Err(contradiction(format!(
-                    "hash of block {number} is {found} by {}, {held} by the data folder, which holds it as \
-                     it was published and has not proven it: `quipu check` does",
                     called(number)
                 )));
             }

@@ -33,17 +33,6 @@ pub enum PublishError {
         /// The folder.
         folder: String,
     },
-    /// Nobody has proven some of the blocks: whoever reads a bucket relies on its publisher for that.
-    #[error(
-        "{folder}: blocks {blocks} are digest only: nobody has proven them here, and only what is proven \
-         is published; run `quipu check` first"
-    )]
-    Unproven {
-        /// The folder.
-        folder: String,
-        /// Which blocks.
-        blocks: String,
-    },
     /// Not the genesis.json that the manifest records.
     #[error("{folder}: genesis.json is to have the SHA-256 {recorded}, but {found}")]
     Genesis {

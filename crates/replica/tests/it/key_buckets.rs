@@ -49,12 +49,6 @@ impl KeyBuckets {
         }
     }
 
-    /// How many keys come before a bucket.
-    pub(crate) fn count_before(&self, bucket: u64) -> u64 {
-        let odd = if bucket % 2 == 1 { self.surplus(bucket / 2) } else { 0 };
-        self.mean * bucket + odd
-    }
-
     /// The lowest key of a bucket.
     pub(crate) fn key_min(&self, bucket: u64) -> u64 {
         (bucket << self.key_bits).div_ceil(self.bucket_count)

@@ -412,28 +412,3 @@ async fn a_web_server_is_read_and_never_written() {
     let refused = read_published(&server, &Published::default()).await.unwrap_err().to_string();
     assert!(refused.contains("net/manifests/index"), "{refused}");
 }
-
-#[tokio::test]
-async fn what_nobody_has_proven_is_not_published_and_not_believed() {
-    let store = FaultyStore::new(1);
-    let bucket = bucket(&store);
-    let mut folder = MadeFolder::of(MAIN, &[whole(0, 600)]);
-    put(&bucket, &folder).await.unwrap();
-    let digest_only = [folder.segment_of(300)].into();
-    let edit = store::manifest::Edit { digest_only, ..Default::default() };
-    folder.manifest = folder.manifest.edited(edit).unwrap();
-    let refused = put(&bucket, &folder).await.unwrap_err();
-    assert!(matches!(refused, PublishError::Unproven { .. }), "{refused}");
-    let said = refused.to_string();
-    assert!(said.contains("blocks 256..511 are digest only"), "{said}");
-    assert!(said.contains("run `quipu check` first"), "{said}");
-    // Somebody else put it there.
-    let text = folder.manifest.to_published().encode();
-    let name = alloy_primitives::hex::encode(sha(&text));
-    store.overwrite(&format!("net/manifests/{name}"), text).await;
-    let published = read_published(&bucket, &Published::default()).await.unwrap();
-    assert_eq!(published.manifests.len(), 1);
-    let [fault] = published.faults.as_slice() else { panic!("{:?}", published.faults) };
-    assert!(fault.object.contains(&name), "{fault:?}");
-    assert!(fault.reason.contains("it lists segments that nobody has proven"), "{fault:?}");
-}

@@ -24,7 +24,6 @@ const STATUSES = {
   anchored: ["good", "every block proven against an accumulator or a trusted hash"],
   linked: ["accent", "proven, and linked by parent hashes to genesis or an anchor"],
   unanchored: ["warn", "proven inside, but nothing known says that it is canonical"],
-  "digest only": ["dull", "bytes as published; not proven here yet"],
 };
 
 const BYTE_PARTS = [

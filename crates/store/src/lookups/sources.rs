@@ -1,18 +1,13 @@
 //! What runs are made of: the segments of before and after, and the keys of those that are new.
-//!
-//! Knows: which slots have which blocks, and which slots have a log index.
-//! Never knows: how a run is built.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chain::{BlockNumber, BlockRange};
-use segment::lookup::{HashPrefix, RunSpan, Subject};
-use segment::postings::PostingsBuilder;
+use chain::BlockRange;
+use segment::index::{IndexKey, PostingsBuilder, RunSpan, RunSubject};
 
 use crate::error::StoreError;
 use crate::layout::{HeldRange, join_ranges, overlap, slot_of, slot_range};
 use crate::manifest::{Manifest, SegmentEntry};
-use crate::run_subject::RunSubject;
 
 /// The longest run of a single slot that is read whole: a slot of 2^24 transactions.
 pub(super) const SLOT_RUN_BYTES_MAX: u64 = 128 << 20;
@@ -21,18 +16,19 @@ pub(super) const SLOT_RUN_BYTES_MAX: u64 = 128 << 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentKeys {
     /// Of every transaction's hash.
-    pub transactions: Vec<HashPrefix>,
+    pub transactions: Vec<IndexKey>,
     /// Of every block's hash.
-    pub blocks: Vec<HashPrefix>,
+    pub blocks: Vec<IndexKey>,
     /// Of the addresses and topics of its logs; `None` if nobody wants a log index.
     pub logs: Option<PostingsBuilder>,
 }
 
 impl SegmentKeys {
-    pub(super) fn of(&self, subject: Subject) -> &[HashPrefix] {
+    pub(super) fn of(&self, subject: RunSubject) -> &[IndexKey] {
         match subject {
-            Subject::Transactions => &self.transactions,
-            Subject::Blocks => &self.blocks,
+            RunSubject::Transactions => &self.transactions,
+            RunSubject::Blocks => &self.blocks,
+            RunSubject::Logs => &[],
         }
     }
 
@@ -59,8 +55,6 @@ pub(crate) struct RunSources<'a> {
     pub(crate) segments: &'a [SegmentEntry],
     /// Of segments that were built, by file name.
     pub(crate) keys: &'a BTreeMap<String, SegmentKeys>,
-    /// Reads what a hash lookup keeps of a segment that was not there before and was not built either.
-    pub(crate) read_hashes: &'a dyn Fn(Subject, BlockRange) -> Result<Vec<HashPrefix>, StoreError>,
     /// Reads what the log index keeps of blocks that one segment holds which was not built.
     pub(crate) read_logs: &'a dyn Fn(BlockRange) -> Result<PostingsBuilder, StoreError>,
     /// Slots that get a log index though nothing is built of them.
@@ -119,11 +113,6 @@ impl<'a> RunSources<'a> {
         };
         (span.first_slot()..span.end_slot()).all(is_whole)
     }
-}
-
-/// Where all segments that were not there before are built.
-pub(crate) fn read_no_hashes(_: Subject, range: BlockRange) -> Result<Vec<HashPrefix>, StoreError> {
-    Err(StoreError::NotHeld { number: BlockNumber(range.first()) })
 }
 
 /// The segments of a slot.

@@ -1,7 +1,5 @@
 //! Total difficulties: told once for a range, and added up from there.
 
-use std::collections::BTreeSet;
-
 use alloy_primitives::U256;
 use chain::BlockNumber;
 
@@ -18,20 +16,6 @@ impl Manifest {
             first => *self.difficulties.get(&first)?,
         };
         self.difficulty_between(range.first(), number).checked_add(base)
-    }
-
-    /// Total difficulty before a block that begins a digest-only segment, by whoever published it: nothing
-    /// bears it out.
-    #[must_use]
-    pub fn told_difficulty(&self, number: BlockNumber) -> Option<U256> {
-        self.told_difficulties.get(&number.get()).copied()
-    }
-
-    /// What was told of a segment goes with its mark.
-    pub(super) fn settle_told_difficulties(&mut self) {
-        let begins: BTreeSet<u64> =
-            self.digest_only_segments().map(|entry| entry.range.first()).collect();
-        self.told_difficulties.retain(|number, _| begins.contains(number));
     }
 
     /// The difficulties of the blocks from `first` up to `end`, both of which begin a segment.

@@ -3,19 +3,18 @@
 use alloy_primitives::{B256, U256};
 use chain::BlockRange;
 use chain::trust::Anchor;
-use segment::lookup::{RunSpan, SpanError};
+use segment::index::{RunSpan, RunSubject, SpanError};
 use thiserror::Error;
 
 use super::{MANIFEST_BYTES_MAX, MANIFEST_NAME};
 use crate::disk::DiskError;
-use crate::run_subject::RunSubject;
 
 /// What the first line of a manifest's text says before the version.
 pub(super) const TITLE: &str = "quipu manifest ";
 /// The highest version that this build writes and reads.
-pub(super) const VERSION: u32 = 3;
-/// The version of a manifest whose segments are all proven.
-pub(super) const VERSION_PROVEN: u32 = 2;
+pub(super) const VERSION: u32 = 2;
+/// Development builds wrote this for a folder with segments whose blocks were not verified.
+pub(super) const VERSION_UNPROVEN: u32 = 3;
 /// The version of one that says nothing of a log index either.
 pub(super) const VERSION_WITHOUT_LOGS: u32 = 1;
 
@@ -45,6 +44,9 @@ pub enum TextFault {
         /// The version.
         found: u32,
     },
+    /// Written by a build that was never released.
+    #[error("line 1: written by a development build")]
+    Development,
     /// Not what was written.
     #[error("checksum {found:08x}, the last line says {expected:?}")]
     Checksum {
@@ -184,12 +186,6 @@ pub enum ManifestConflict {
         /// The file.
         file_name: String,
     },
-    /// Something is said of a segment that is not listed.
-    #[error("{file_name} is called digest only, but no segment of this name is listed")]
-    Unlisted {
-        /// The file.
-        file_name: String,
-    },
     /// Not a name that a data file can have.
     #[error("{file_name:?} cannot be the name of a data file")]
     Name {
@@ -226,14 +222,19 @@ impl ManifestError {
     /// Whether the manifest lost what it had, so that it is to be rebuilt. One of another version did not.
     #[must_use]
     pub fn is_damage(&self) -> bool {
-        matches!(self, Self::Corrupt { fault, .. } if !matches!(fault, TextFault::Version { .. }))
+        matches!(self, Self::Corrupt { fault, .. }
+            if !matches!(fault, TextFault::Version { .. } | TextFault::Development))
     }
 }
 
 /// What to do about a manifest that cannot be read.
 fn remedy(fault: &TextFault) -> &'static str {
-    if matches!(fault, TextFault::Version { .. }) {
-        return "use the build that wrote it, or a newer one";
+    match fault {
+        TextFault::Development => "import the archives again",
+        TextFault::Version { .. } => "use the build that wrote it, or a newer one",
+        _ => {
+            "the file is damaged: bring it back from a copy, or rebuild it from the segments with \
+             `quipu repair`"
+        }
     }
-    "the file is damaged: bring it back from a copy, or rebuild it from the segments with `quipu repair`"
 }

@@ -211,27 +211,8 @@ fn a_text_with_a_right_checksum_is_still_checked() {
         (format!("{head}lost 1 2\nlost-hash 3 {digest}\n"), "line 6: \"lost-hash 3"),
         (format!("{head}genesis-file x\n"), "line 5: digest of genesis.json: \"x\""),
         (format!("{head}\n"), "line 5: no line of a manifest begins so: \"\""),
-        (format!("{head}digest-only a\n"), "a is called digest only, but no segment"),
-        (
-            format!("{head}segment 0 1 a 1 {rest}\ndigest-only a\n"),
-            "line 1: \"quipu manifest 1\" where a manifest has \"quipu manifest 3\"",
-        ),
-        (
-            format!("{three}segment 0 1 a 1 {rest}\n"),
-            "line 1: \"quipu manifest 3\" where a manifest has \"quipu manifest 1\"",
-        ),
-        (
-            format!("{three}segment 0 1 a 1 {rest}\ndigest-only a\ndigest-only a\n"),
-            "line 7: \"digest-only a\" where",
-        ),
-        (
-            format!("{three}segment 0 1 a 1 {rest}\ndigest-only a b\n"),
-            "line 6: \"digest-only a b\" where",
-        ),
-        (
-            format!("{three}digest-only a\nsegment 0 1 a 1 {rest}\n"),
-            "line 5: \"digest-only a\" where",
-        ),
+        (format!("{head}digest-only a\n"), "line 5: no line of a manifest begins so"),
+        (three.to_owned(), "written by a development build"),
         (format!("{head}chain 1\n"), "line 3: \"chain -\" where"),
         ("quipu manifest 1\n".to_owned(), "line 2: \"checksum"),
     ];
@@ -429,90 +410,4 @@ fn no_segment_takes_the_place_of_a_lost_block_with_another_hash() {
     }
     let held = with_segment(&manifest, segment(256, 511)).unwrap();
     assert_eq!((held.lost(), held.lost_hashes().count()), (&[][..], 0));
-}
-
-/// The sample, whose segments in the middle and at the end nobody has proven.
-fn digest_only_sample() -> Manifest {
-    let digest_only = ["8192-8447.seg", "24576-24600.seg"].map(str::to_owned).into();
-    sample().edited(Edit { digest_only, ..Edit::default() }).unwrap()
-}
-
-#[test]
-fn digest_only_segments_are_marked_in_the_text_and_make_it_of_version_3() {
-    let manifest = digest_only_sample();
-    let text = String::from_utf8(manifest.encode()).unwrap();
-    let own = String::from_utf8(sample().encode()).unwrap();
-    let lines = |text: &str| {
-        let lines = text.lines().skip(1).filter(|line| !line.starts_with("checksum"));
-        lines.map(str::to_owned).collect::<Vec<String>>()
-    };
-    let mut expected = lines(&own);
-    let runs = expected.iter().position(|line| line.starts_with("run ")).unwrap();
-    expected.insert(runs, "digest-only 24576-24600.seg".to_owned());
-    expected.insert(runs, "digest-only 8192-8447.seg".to_owned());
-    assert!(text.starts_with("quipu manifest 3\n"), "{text}");
-    assert_eq!(lines(&text), expected);
-    assert_eq!(Manifest::decode(text.as_bytes()), Ok(manifest.clone()));
-    // Without the marks all is as it was.
-    let proven = ["8192-8447.seg", "24576-24600.seg", "nothing"].map(str::to_owned).into();
-    let proven = manifest.edited(Edit { proven, ..Edit::default() }).unwrap();
-    assert_eq!(proven.encode(), sample().encode());
-    // What is published says it too, so that nobody takes it for proven.
-    assert_eq!(manifest.to_published().digest_only(), manifest.digest_only());
-}
-
-#[test]
-fn what_a_publisher_told_of_a_total_difficulty_goes_with_the_mark_and_bears_nothing() {
-    let told = |number| vec![(number, U256::from(17_u64))];
-    let edit = |number| Edit { told_difficulties: told(number), ..Edit::default() };
-    let manifest = digest_only_sample().edited(edit(8192)).unwrap();
-    let text = String::from_utf8(manifest.encode()).unwrap();
-    assert!(text.contains("\ndigest-only 24576-24600.seg\ntold-difficulty 8192 17\n"), "{text}");
-    assert_eq!(Manifest::decode(text.as_bytes()), Ok(manifest.clone()));
-    assert_eq!(manifest.told_difficulty(BlockNumber(8192)), Some(U256::from(17_u64)));
-    assert_eq!(
-        manifest.difficulties().collect::<Vec<_>>(),
-        digest_only_sample().difficulties().collect::<Vec<_>>()
-    );
-    let proven = BTreeSet::from(["8192-8447.seg".to_owned()]);
-    let proven = manifest.edited(Edit { proven, ..Edit::default() }).unwrap();
-    assert_eq!(proven.told_difficulty(BlockNumber(8192)), None);
-    // Of what is proven, or begins elsewhere, nothing is kept.
-    for number in [0, 8193] {
-        let manifest = digest_only_sample().edited(edit(number)).unwrap();
-        assert_eq!(manifest, digest_only_sample(), "{number}");
-    }
-}
-
-#[test]
-fn a_digest_only_segment_takes_its_mark_with_it_and_nothing_is_linked_through_it() {
-    let manifest = digest_only_sample();
-    assert!(manifest.is_digest_only("8192-8447.seg") && !manifest.is_digest_only("0-8191.seg"));
-    let texts = |manifest: &Manifest| {
-        let statuses = manifest.statuses().unwrap().into_iter();
-        statuses.map(|(range, status)| format!("{range} {status}")).collect::<Vec<_>>().join(", ")
-    };
-    let epoch = "0..8191 anchored by accumulator epoch 0";
-    assert_eq!(
-        texts(&manifest),
-        format!("{epoch}, 8192..8447 digest only, 24576..24600 digest only")
-    );
-    let above = with_segment(&manifest, segment(8448, 8703)).unwrap();
-    // Its parent is a trusted block, whoever holds that.
-    let linked = format!("8448..8703 linked to 8447:{}", hash_of(8447));
-    assert!(texts(&above).contains(&linked), "{}", texts(&above));
-    let further = with_segment(&manifest, segment(24_601, 24_800)).unwrap();
-    assert!(texts(&further).ends_with("24601..24800 not anchored"), "{}", texts(&further));
-    let gone = BTreeSet::from(["8192-8447.seg".to_owned()]);
-    let other = SegmentEntry { file_name: "other".into(), ..segment(8192, 8447) };
-    let edit = Edit { gone, segments: vec![other], ..Edit::default() };
-    let replaced = manifest.edited(edit).unwrap();
-    assert_eq!(replaced.digest_only(), [BlockRange::from_ends(24_576, 24_600).unwrap()]);
-    let cut = Edit { cut: Some(BlockNumber(8191)), ..Edit::default() };
-    let gone = ["8192-8447.seg", "24576-24600.seg"].map(str::to_owned).into();
-    let cut = manifest.edited(Edit { gone, ..cut }).unwrap();
-    assert_eq!(cut.digest_only(), []);
-    let digest_only = BTreeSet::from(["nothing".to_owned()]);
-    let refusal = manifest.edited(Edit { digest_only, ..Edit::default() }).unwrap_err();
-    assert!(matches!(refusal, ManifestConflict::Unlisted { .. }), "{refusal}");
 }

@@ -4,7 +4,7 @@
 //! Never knows: disks.
 //!
 //! ```text
-//! quipu manifest 1             2 if something of the log index is in it, 3 if a segment is digest only
+//! quipu manifest 1             2 if something of the log index is in it
 //! network mainnet              or -
 //! chain 1                      or -
 //! genesis 0xd4e5...8fa3        or -
@@ -16,8 +16,6 @@
 //! lost FIRST LAST              blocks that were held or that the head reached, and that no file has
 //! lost-hash NUMBER HASH        of a lost block, if it is known
 //! segment FIRST LAST FILE BYTES DIGEST receipts|noreceipts PARENT_HASH LAST_HASH TRANSACTIONS LOGS DIFFICULTY
-//! digest-only FILE             a segment that was taken as somebody published it, and is not proven
-//! told-difficulty NUMBER TOTAL the total difficulty before one, by whoever published it
 //! log-index none               the line is only there if new blocks get no log index
 //! run transactions|blocks|logs FIRST_SLOT SLOT_COUNT FILE BYTES DIGEST
 //! checksum CRC32               of all bytes before this line
@@ -29,16 +27,13 @@ use std::fmt::{Display, Write as _};
 use std::str::{FromStr, Split};
 
 use chain::{BlockNumber, BlockRange};
-use segment::lookup::RunSpan;
+use segment::index::{RunSpan, RunSubject};
 
-use super::error::{TITLE, TextFault, VERSION, VERSION_PROVEN, VERSION_WITHOUT_LOGS};
+use super::error::{TITLE, TextFault, VERSION, VERSION_UNPROVEN, VERSION_WITHOUT_LOGS};
 use super::{HeadRecord, Manifest, Network, RunEntry, SegmentEntry};
 use crate::block_id::BlockId;
-use crate::run_subject::RunSubject;
 
 const UNKNOWN: &str = "-";
-const DIGEST_ONLY: &str = "digest-only";
-const TOLD_DIFFICULTY: &str = "told-difficulty";
 const LOG_INDEX: &str = "log-index";
 const NO_LOG_INDEX: &str = "none";
 
@@ -56,8 +51,6 @@ impl Manifest {
             lost,
             lost_hashes,
             segments,
-            digest_only,
-            told_difficulties,
             runs,
             is_without_log_index,
         } = self;
@@ -90,13 +83,6 @@ impl Manifest {
         for entry in segments {
             put_segment(&mut text, entry);
         }
-        let marked = segments.iter().filter(|entry| digest_only.contains(&entry.file_name));
-        for entry in marked {
-            put(&mut text, format_args!("{DIGEST_ONLY} {}", entry.file_name));
-        }
-        for (number, before) in told_difficulties {
-            put(&mut text, format_args!("{TOLD_DIFFICULTY} {number} {before}"));
-        }
         if *is_without_log_index {
             put(&mut text, format_args!("{LOG_INDEX} {NO_LOG_INDEX}"));
         }
@@ -110,15 +96,8 @@ impl Manifest {
 
     /// The oldest version that has all that it says: older builds read the others.
     fn version(&self) -> u32 {
-        if !self.digest_only.is_empty() {
-            return VERSION;
-        }
         let has_log_runs = self.runs_of(RunSubject::Logs).next().is_some();
-        if has_log_runs || self.is_without_log_index {
-            VERSION_PROVEN
-        } else {
-            VERSION_WITHOUT_LOGS
-        }
+        if has_log_runs || self.is_without_log_index { VERSION } else { VERSION_WITHOUT_LOGS }
     }
 
     /// Reads the text of a file.
@@ -172,11 +151,6 @@ impl Manifest {
                 self.lost_hashes.insert(number, words.parse("lost block")?);
             }
             "segment" => self.segments.push(segment_of(words)?),
-            DIGEST_ONLY => drop(self.digest_only.insert(words.next().to_owned())),
-            TOLD_DIFFICULTY => {
-                let number = words.parse("first block")?;
-                self.told_difficulties.insert(number, words.parse("difficulty")?);
-            }
             LOG_INDEX => {
                 self.is_without_log_index = true;
                 words.choose("log index", [NO_LOG_INDEX], |word| word)?;
@@ -284,7 +258,8 @@ fn check_title(text: &str) -> Result<(), TextFault> {
     let title = text.split('\n').next().unwrap_or_default();
     let version = title.strip_prefix(TITLE).and_then(|version| version.parse().ok());
     match version {
-        Some(VERSION | VERSION_PROVEN | VERSION_WITHOUT_LOGS) => Ok(()),
+        Some(VERSION | VERSION_WITHOUT_LOGS) => Ok(()),
+        Some(VERSION_UNPROVEN) => Err(TextFault::Development),
         Some(found) => Err(TextFault::Version { found }),
         None => Err(TextFault::Title { found: excerpt(title) }),
     }

@@ -28,9 +28,8 @@ impl View {
     ) -> Result<Vec<(BlockRange, TrustStatus)>, ManifestConflict> {
         let mut runs = self.sealed.trust_runs();
         runs.extend(above);
-        let digest_only = self.sealed.digest_only();
         let trusted = self.sealed.trusted(self.network().genesis_hash, &self.published)?;
-        Ok(statuses_of(&runs, &digest_only, &trusted))
+        Ok(statuses_of(&runs, &trusted))
     }
 
     /// The head's blocks up to a number as a run of proven blocks, for [`chain::trust::assess`].

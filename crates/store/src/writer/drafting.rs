@@ -14,7 +14,7 @@ use crate::draft::{Draft, NewSegment};
 use crate::error::StoreError;
 use crate::files::Claim;
 use crate::layout::{HeldRange, overlap, pending_merges, plan_segments, plan_unmerged};
-use crate::lookups::{RunSources, prepare_runs, read_no_hashes};
+use crate::lookups::{RunSources, prepare_runs};
 use crate::manifest::{RunEntry, SegmentEntry};
 use crate::part::StagingArea;
 use crate::store::Store;
@@ -127,7 +127,6 @@ impl Drafting {
             before,
             segments: &after,
             keys: &keys,
-            read_hashes: &read_no_hashes,
             read_logs: &read_logs,
             indexed_now: &[],
         };

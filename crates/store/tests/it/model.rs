@@ -7,7 +7,6 @@
 //! this module: a run that found something becomes a test with a name, in `directed`.
 
 mod act;
-mod adopted;
 mod blocks;
 mod compare;
 mod compare_logs;

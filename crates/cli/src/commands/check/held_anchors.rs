@@ -1,19 +1,19 @@
-//! The operator's anchors, held against the blocks of a folder that is checked.
-//!
-//! Knows: what is said of each, and that nothing is dropped for what one of them says.
-//! Never knows: how they are recorded.
+//! The operator's anchors, compared with the blocks of a folder that is checked.
+
+use std::sync::Arc;
 
 use alloy_primitives::B256;
+use anyhow::anyhow;
 use chain::trust::Anchor;
-use chain::{BlockNumber, BlockRange};
-use ingest::check::CheckedFolder;
+use chain::{BlockNumber, BlockRange, ChainSpec};
+use store::lock::LockError;
 use store::manifest::{Manifest, SegmentEntry};
 use store::read::block_on;
-use store::{CommitFacts, Reader, StoreError, View};
+use store::{Reader, StoreError, View, Writer};
 
 use crate::Failure;
-
-use super::digest_only::texts;
+use crate::commands::import::to_failure;
+use crate::data_folder::DataFolder;
 
 /// Anchors, and what the folder has in their places.
 #[derive(Debug)]
@@ -28,19 +28,12 @@ enum AnchorFinding {
         held: B256,
         /// The segment that has it; none if it is in the head.
         entry: Option<SegmentEntry>,
-        /// Blocks that are digest only and are not proven because of it.
-        unproven: Vec<BlockRange>,
     },
 }
 
 impl HeldAnchors {
-    /// Holds anchors against the blocks here. What contradicts one, and what descends from it, does
-    /// not count as proven.
-    pub(super) fn hold(
-        view: &View,
-        anchors: &[Anchor],
-        checked: &mut CheckedFolder,
-    ) -> Result<Self, Failure> {
+    /// Compares anchors with the blocks of a view.
+    pub(super) fn find(view: &View, anchors: &[Anchor]) -> Result<Self, Failure> {
         let mut reader = Reader::new()?;
         let mut found = Vec::new();
         for anchor in anchors {
@@ -51,8 +44,7 @@ impl HeldAnchors {
                 Ok(Some(held)) if held == anchor.hash => AnchorFinding::SameHash,
                 Ok(Some(held)) => {
                     let entry = view.manifest().find_segment(number).map(|(_, it)| it.clone());
-                    let unproven = checked.contradict(view.manifest(), number);
-                    AnchorFinding::Contradicted { held, entry, unproven }
+                    AnchorFinding::Contradicted { held, entry }
                 }
             };
             found.push((*anchor, finding));
@@ -60,10 +52,43 @@ impl HeldAnchors {
         Ok(Self(found))
     }
 
-    /// What is said of those that held blocks contradict.
+    /// Records anchors of sealed blocks whose segments passed the check. The folder is locked for no
+    /// longer than that takes.
+    pub(super) fn record(
+        &self,
+        folder: &DataFolder,
+        view: &View,
+        refused: &[BlockRange],
+        spec: ChainSpec,
+    ) -> Result<(), Failure> {
+        let manifest = view.manifest();
+        let is_new = |(anchor, finding): &&(Anchor, AnchorFinding)| {
+            let is_refused = refused.iter().any(|range| range.contains(anchor.number));
+            let is_sealed = manifest.find_segment(BlockNumber(anchor.number)).is_some();
+            let is_known = manifest.anchors().any(|known| known == *anchor);
+            let is_same = matches!(finding, AnchorFinding::SameHash);
+            is_same && is_sealed && !is_refused && !is_known
+        };
+        let new: Vec<Anchor> = self.0.iter().filter(is_new).map(|(anchor, _)| *anchor).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let mut writer = match Writer::open(Arc::clone(&folder.store), spec) {
+            Err(StoreError::Lock(error @ LockError::Held { .. })) => {
+                return Err(Failure::Work(anyhow!(
+                    "{error}\n  hint: no anchor is recorded: stop the server that writes here and check \
+                     again"
+                )));
+            }
+            writer => writer.map_err(|error| to_failure(&error))?,
+        };
+        writer.record_anchors(new).map_err(|error| to_failure(&error))
+    }
+
+    /// The errors of those that held blocks contradict.
     pub(super) fn errors(&self) -> Vec<String> {
         let said = self.0.iter().filter_map(|(anchor, finding)| {
-            let AnchorFinding::Contradicted { held, entry, .. } = finding else { return None };
+            let AnchorFinding::Contradicted { held, entry } = finding else { return None };
             let place = match entry {
                 Some(entry) => format!("by {}", entry.file_name),
                 None => "in the head".to_owned(),
@@ -78,51 +103,45 @@ impl HeldAnchors {
     }
 
     /// What became of each, one after the other.
-    pub(super) fn lines(
-        &self,
-        view: &View,
-        facts: &CommitFacts,
-        after: &Manifest,
-        place: &str,
-    ) -> Vec<String> {
-        let before = view.manifest();
-        let lines = self.0.iter().filter_map(|(anchor, finding)| {
+    pub(super) fn lines(&self, before: &Manifest, after: &Manifest, place: &str) -> Vec<String> {
+        let lines = self.0.iter().map(|(anchor, finding)| {
             let number = anchor.number;
             let said = match finding {
-                AnchorFinding::SameHash => fate(anchor, before, facts, after),
+                AnchorFinding::SameHash => fate(anchor, before, after),
                 AnchorFinding::Absent => {
-                    format!("block {number} is not here, nothing was held against it")
+                    format!("block {number} is not here, nothing was compared with it")
                 }
                 AnchorFinding::Unreadable(error) => {
-                    format!("block {number} cannot be read, nothing was held against it: {error}")
+                    format!("block {number} cannot be read, nothing was compared with it: {error}")
                 }
-                AnchorFinding::Contradicted { unproven, .. } if unproven.is_empty() => return None,
-                AnchorFinding::Contradicted { entry, unproven, .. } => format!(
-                    "blocks {} contradict it or descend from a block that does: they stay digest \
-                     only, and --drop-false does not drop them for it\n  hint: if the anchor is right, {}",
-                    texts(unproven),
-                    way_out(before, entry.as_ref(), place)
-                ),
+                AnchorFinding::Contradicted { entry, .. } => {
+                    format!("if the anchor is right, {}", way_out(before, entry.as_ref(), place))
+                }
             };
-            Some(format!("anchor {anchor}: {said}"))
+            format!("anchor {anchor}: {said}")
         });
         lines.collect()
     }
 }
 
 /// What became of an anchor whose block is here.
-fn fate(anchor: &Anchor, before: &Manifest, facts: &CommitFacts, after: &Manifest) -> String {
+fn fate(anchor: &Anchor, before: &Manifest, after: &Manifest) -> String {
     let is_in = |manifest: &Manifest| manifest.anchors().any(|known| known == *anchor);
-    let is_same_after = is_in(after);
-    let reason = match after.find_segment(BlockNumber(anchor.number)) {
-        _ if is_same_after && is_in(before) => return "true, and was recorded before".to_owned(),
-        _ if is_same_after => return "true, and is recorded".to_owned(),
-        _ if facts.anchors.contains(anchor) => "the data folder could not be changed",
-        None => "its block is in the head, of which none is kept",
-        Some((_, entry)) if after.is_digest_only(&entry.file_name) => "its block is not proven",
-        Some(_) => "the file of its block is not what it should be",
-    };
-    format!("it is the hash that is here, but not recorded: {reason}")
+    let is_sealed = after.find_segment(BlockNumber(anchor.number)).is_some();
+    match (is_in(after), is_in(before)) {
+        (true, true) => "true, and was recorded before".to_owned(),
+        (true, false) => "true, and is recorded".to_owned(),
+        (false, _) if is_sealed => {
+            "the same hash is here, but not recorded: its segment did not pass, or the data folder \
+             could not be changed"
+                .to_owned()
+        }
+        (false, _) => {
+            "the same hash is here, but not recorded: its block is in the head, of which no anchor is \
+             kept"
+                .to_owned()
+        }
+    }
 }
 
 /// How blocks are got rid of that contradict an anchor which is right.

@@ -6,7 +6,6 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use chain::trust::TrustStatus;
 use chain::{BlockNumber, BlockRange, ChainSpec};
 use store::disk::{Disk, Folder};
 use store::journal::unlisted_segments;
@@ -267,14 +266,6 @@ fn examine_blocks(view: &View, place: &str, writer: Option<&str>) -> Vec<DoctorF
     findings.extend(statuses.last().map(|(range, status)| {
         DoctorFinding::well("trust", format!("{range}, the highest range: {}", sentence(status)))
     }));
-    let is_digest_only = |(_, status): &&(_, _)| *status == TrustStatus::DigestOnly;
-    let unproven = statuses.iter().filter(is_digest_only).map(|(range, _)| *range);
-    let unproven: Vec<BlockRange> = unproven.collect();
-    if !unproven.is_empty() {
-        let said = format!("digest only, and not proven here: {}", shown(&unproven));
-        let todo = format!("quipu check --data-dir {place} proves them");
-        findings.push(DoctorFinding::note("digests", said).with_todo(todo));
-    }
     let tip = read_id(view, view.tip());
     let finalized =
         view.finalized().map_or("nothing is final".to_owned(), |it| format!("{it} is final"));
@@ -346,7 +337,7 @@ fn examine_rest(folder: &DataFolder, view: &View) -> Result<Vec<DoctorFinding>, 
 
 #[cfg(test)]
 mod tests {
-    use store::disk::faulty::FaultyDisk;
+    use testing::disk::faulty::FaultyDisk;
 
     use super::*;
 

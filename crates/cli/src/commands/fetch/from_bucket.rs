@@ -1,11 +1,7 @@
-//! Published history from a bucket into the data folder.
-//!
-//! Knows: which of what is published is missing here, what is copied ahead, and that a publisher is
-//! believed no more than a mirror unless `--digest-only` says so.
-//! Never knows: how objects are read, or how blocks are proven.
+//! Published history from a bucket into the data folder, every block verified.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use alloy_primitives::B256;
@@ -21,7 +17,7 @@ use replica::{
 use store::disk::{Disk, EmptyDisk, Folder};
 use store::layout::{join_ranges, overlap, subtract};
 use store::read::Inline;
-use store::{Limits, LocalFiles, Store, View, Writer};
+use store::{Limits, LocalFiles, Store, View};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::Receiver;
 
@@ -61,35 +57,25 @@ pub(super) async fn find_bucket(url: &str) -> Result<Option<Bucket>, BucketError
 }
 
 /// What is published, and where its files come.
-pub(super) struct BucketHistory<'a> {
-    pub(super) bucket: &'a Bucket,
-    pub(super) publisher: Arc<str>,
-    pub(super) view: Arc<View>,
+struct BucketHistory<'a> {
+    bucket: &'a Bucket,
+    publisher: Arc<str>,
+    view: Arc<View>,
     /// The files that manifests list, by name.
-    pub(super) listed: BTreeMap<String, SealedFile>,
-    pub(super) copies: Arc<dyn Disk>,
-    pub(super) copies_path: PathBuf,
-}
-
-/// The data folder that published files become a part of.
-pub(super) struct AdoptingFolder<'a> {
-    pub(super) writer: &'a mut Writer,
-    pub(super) path: &'a Path,
-    /// The chain that is wanted.
-    pub(super) spec: &'a ChainSpec,
-    /// Files of the bucket that lie there and that nothing lists yet.
-    pub(super) stranded: BTreeSet<String>,
+    listed: BTreeMap<String, SealedFile>,
+    copies: Arc<dyn Disk>,
+    copies_path: PathBuf,
 }
 
 /// What came of a bucket.
 #[derive(Debug, Default)]
-pub(super) struct TakenUnits {
+struct TakenUnits {
     tally: Tally,
-    pub(super) refused: Vec<BlockRange>,
+    refused: Vec<BlockRange>,
 }
 
 impl TakenUnits {
-    pub(super) fn add(&mut self, blocks: u64, transactions: u64) {
+    fn add(&mut self, blocks: u64, transactions: u64) {
         self.tally.block_count = self.tally.block_count.saturating_add(blocks);
         self.tally.transaction_count = self.tally.transaction_count.saturating_add(transactions);
     }
@@ -127,16 +113,8 @@ impl FetchWork<'_> {
         let fits = fits.and_then(|()| refuse_without_space(&*folder.disk, needed));
         let taken = if let Err(failure) = fits {
             Err(failure)
-        } else if self.args.digest_only {
-            let into = AdoptingFolder {
-                writer: &mut writer,
-                path: &folder.path,
-                spec: chain.spec(),
-                stranded: BTreeSet::new(),
-            };
-            history.adopt_all(into, &settings, &self.progress, (runtime, stop))
         } else {
-            warn_of_unaccounted(&writer, &BTreeSet::new());
+            warn_of_unaccounted(&writer);
             let units = PublishedImporter::plan(&writer.view(), &history.view, &anchors, &settings);
             self.progress.expect(units.iter().map(|unit| unit.range.count()).sum());
             let importer = PublishedImporter {
@@ -232,18 +210,7 @@ impl FetchWork<'_> {
             ));
         }
         let wanted: Vec<BlockRange> = settings.blocks.into_iter().collect();
-        let mut left = subtract(&subtract(&wanted, view.coverage()), &without);
-        if self.args.digest_only {
-            let held = view.coverage().iter().chain(&taken.refused).chain(&without).copied();
-            let parts = subtract(&published, &join_ranges(held));
-            left = subtract(&left, &parts);
-            lines.extend(left_to_proofs(&bare, &parts));
-            if !view.manifest().digest_only().is_empty() {
-                lines.push(
-                    "digest only: nobody has proven these blocks here; quipu check does".to_owned(),
-                );
-            }
-        }
+        let left = subtract(&subtract(&wanted, view.coverage()), &without);
         let left: Vec<String> = left.iter().map(ToString::to_string).collect();
         if !left.is_empty() {
             lines.push(format!("left: blocks {}, which are not held", left.join(", ")));
@@ -412,29 +379,18 @@ impl<'a> BucketHistory<'a> {
     }
 
     /// Tells of files that could not be had; gives their names.
-    pub(super) fn tell_faults(
-        &self,
-        faults: &[BucketFault],
-        progress: &FetchProgress,
-    ) -> Vec<String> {
+    fn tell_faults(&self, faults: &[BucketFault], progress: &FetchProgress) -> Vec<String> {
         for fault in faults {
-            let listed = self.listed.get(file_name_of(fault));
-            let blocks = match listed.map(|it| &it.kind) {
-                // No block is missing for want of a run.
-                Some(FileKind::Run) => None,
-                Some(FileKind::Segment(held)) => Some(format!("blocks {}", held.range)),
-                None => Some("these blocks".to_owned()),
-            };
             let BucketFault { object, reason } = fault;
-            let said = format!("{}: {object}: {reason}", self.publisher);
-            progress.say(&match blocks {
-                Some(blocks) => format!(
-                    "error: {said}\n  hint: the others are taken; give another --from for {blocks}"
-                ),
-                None => format!(
-                    "warning: {said}\n  this is a run of lookups, which is built here of the segments instead"
-                ),
-            });
+            let blocks = match self.listed.get(file_name_of(fault)).map(|it| &it.kind) {
+                Some(FileKind::Segment(held)) => format!("blocks {}", held.range),
+                _ => "these blocks".to_owned(),
+            };
+            progress.say(&format!(
+                "error: {}: {object}: {reason}\n  hint: the others are taken; give another --from for \
+                 {blocks}",
+                self.publisher
+            ));
         }
         faults.iter().map(|it| file_name_of(it).to_owned()).collect()
     }
@@ -446,7 +402,7 @@ impl<'a> BucketHistory<'a> {
     }
 
     /// Waits for the next files; an error is of the bucket as a whole.
-    pub(super) fn next_copied(
+    fn next_copied(
         &self,
         copied: &mut Receiver<CopyOutcome>,
         runtime: &Runtime,
@@ -480,25 +436,6 @@ impl<'a> BucketHistory<'a> {
         let _ = self.copies_path.parent().map(std::fs::remove_dir);
         Ok(())
     }
-}
-
-/// What cannot be taken by digests alone: the receipts of some blocks, and parts of segments.
-fn left_to_proofs(bare: &[BlockRange], parts: &[BlockRange]) -> Vec<String> {
-    let texts = |ranges: &[BlockRange]| {
-        ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-    };
-    let hint = "\n  hint: fetch them without --digest-only";
-    let mut lines = Vec::new();
-    if !bare.is_empty() {
-        lines.push(format!(
-            "left: the receipts of blocks {}, which are held without them{hint}",
-            texts(bare)
-        ));
-    }
-    if !parts.is_empty() {
-        lines.push(format!("left: blocks {}, which are parts of segments{hint}", texts(parts)));
-    }
-    lines
 }
 
 fn refusal(blocks: BlockRange, error: ImportError) -> UnitRefusal {

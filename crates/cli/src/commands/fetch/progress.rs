@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ingest::fetch::{FetchEvent, FetchWatch};
+use ingest::fetch::FetchWatch;
 use ingest::prove::{BlockDone, Progress};
 use replica::PublishProgress;
 
@@ -96,8 +96,8 @@ impl FetchWatch for FetchProgress {
         self.show_if_due();
     }
 
-    fn heard(&self, event: &FetchEvent) {
-        self.say(&format!("warning: {event}"));
+    fn warn(&self, text: String) {
+        self.say(&format!("warning: {text}"));
     }
 }
 

@@ -87,7 +87,6 @@ pub(crate) fn is_of_folder(error: &StoreError) -> bool {
     match error {
         StoreError::Write { .. }
         | StoreError::Outdated { .. }
-        | StoreError::NotOneSegment { .. }
         | StoreError::Conflict(
             ManifestConflict::Network { .. }
             | ManifestConflict::Difficulty { .. }
@@ -98,11 +97,8 @@ pub(crate) fn is_of_folder(error: &StoreError) -> bool {
         | StoreError::Manifest(_)
         | StoreError::Lock(_)
         | StoreError::Segment { .. }
-        | StoreError::Lookup { .. }
-        | StoreError::Postings { .. }
+        | StoreError::Index { .. }
         | StoreError::HasLogIndex { .. }
-        | StoreError::BuildPostings(_)
-        | StoreError::MergePostings { .. }
         | StoreError::NotListed { .. }
         | StoreError::Differs { .. }
         | StoreError::Block { .. }
@@ -114,7 +110,6 @@ pub(crate) fn is_of_folder(error: &StoreError) -> bool {
         | StoreError::Changing
         | StoreError::NoHead
         | StoreError::HeadInUse
-        | StoreError::UnderHead { .. }
         | StoreError::WriterGone
         | StoreError::Stopped
         | StoreError::Seam { .. }
@@ -130,7 +125,6 @@ pub(crate) fn is_of_folder(error: &StoreError) -> bool {
             | ManifestConflict::Lost { .. }
             | ManifestConflict::Slots { .. }
             | ManifestConflict::Twice { .. }
-            | ManifestConflict::Unlisted { .. }
             | ManifestConflict::Name { .. },
         ) => true,
     }
@@ -186,15 +180,6 @@ impl Tally {
             grouped(self.archive_bytes)
         );
         let on_disk = Some(on_disk).filter(|_| held > 0);
-        let digest_only = manifest.digest_only();
-        let digest_only: Vec<String> = digest_only.iter().map(ToString::to_string).collect();
-        let is_told = self.held_count > 0 && !digest_only.is_empty();
-        let digest_only = is_told.then(|| {
-            format!(
-                "digest only: blocks {}, which are held and nobody has proven here; quipu check does",
-                digest_only.join(", ")
-            )
-        });
-        [line].into_iter().chain(on_disk).chain(digest_only).collect()
+        [line].into_iter().chain(on_disk).collect()
     }
 }

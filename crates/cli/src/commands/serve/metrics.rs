@@ -228,7 +228,7 @@ impl PageFacts {
 
 fn add_held(page: &mut Exposition, held: &HeldFacts) {
     let stat = &held.seen.stat;
-    for status in ["anchored", "linked", "unanchored", "digest only"] {
+    for status in ["anchored", "linked", "unanchored"] {
         let of_status = held.statuses.iter().filter(|(word, _)| *word == status);
         let blocks = of_status.fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
         page.gauge(Metric::StoreBlocks, &[("status", status)], blocks);

@@ -3,7 +3,6 @@
 //! Knows: which settings can change under way, that all of them change or none, and what the log is told.
 //! Never knows: how a setting is kept, or what is served.
 
-use std::env;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{anyhow, bail};
@@ -14,7 +13,7 @@ use tracing::{error, info, warn};
 
 use super::admission::{ServerReach, put_in_force};
 use super::last_reload::LastReload;
-use super::log_level::LogLevel;
+use super::log_level::{LogLevel, log_directives};
 use super::supervisor::{tell_ready, tell_reloading};
 use crate::Failure;
 use crate::args::Command;
@@ -259,8 +258,7 @@ mod tests {
     use crate::config::ConfigFile;
 
     /// Those that only a restart changes. A new setting is put here or among those that are reloaded.
-    const RESTARTED: [&str; 41] = [
-        "accumulators",
+    const RESTARTED: [&str; 40] = [
         "anchor",
         "backfill-to",
         "cache-bytes",

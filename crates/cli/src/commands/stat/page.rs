@@ -210,7 +210,7 @@ fn together(ranges: &[(BlockRange, TrustStatus)]) -> Option<(BlockRange, String)
 fn epochs(first: &TrustStatus, last: &TrustStatus) -> Option<(u64, u64)> {
     let anchored_by = |status: &TrustStatus| match status {
         TrustStatus::Anchored(anchor) => Some(*anchor),
-        TrustStatus::Linked(_) | TrustStatus::Unanchored | TrustStatus::DigestOnly => None,
+        TrustStatus::Linked(_) | TrustStatus::Unanchored => None,
     };
     let (AnchoredBy::Epoch(low), AnchoredBy::Epoch(high)) =
         (anchored_by(first)?, anchored_by(last)?)

@@ -1,14 +1,10 @@
 //! How far sealed blocks of several manifests can be trusted.
-//!
-//! Knows: which pieces are runs of proven blocks, and which are digest only.
-//! Never knows: how runs are judged.
 
 use alloy_primitives::B256;
+use chain::BlockNumber;
 use chain::trust::{Anchors, ProvenRun};
-use chain::{BlockNumber, BlockRange};
 
-use super::{Sealed, SealedPiece};
-use crate::layout::join_ranges;
+use super::Sealed;
 use crate::manifest::ManifestConflict;
 use crate::published::AdmittedHistory;
 
@@ -35,23 +31,9 @@ impl Sealed {
             run.hashes.retain(|number, _| piece.range.contains(*number));
             run.epoch = run.epoch.filter(|epoch| piece.range.contains(epoch.last));
             before = Some((piece.range.end(), run.last_hash));
-            if !layer.manifest.is_digest_only(&entry.file_name) {
-                runs.push(run);
-            }
+            runs.push(run);
         }
         runs
-    }
-
-    /// The blocks whose manifest says that they are digest only.
-    pub(in crate::view) fn digest_only(&self) -> Vec<BlockRange> {
-        if let Some(own) = self.layers.first().filter(|_| !self.is_union) {
-            return own.manifest.digest_only();
-        }
-        let is_digest_only = |piece: &&SealedPiece| {
-            let layer = self.layers.get(piece.layer).zip(self.entry(piece));
-            layer.is_some_and(|(layer, entry)| layer.manifest.is_digest_only(&entry.file_name))
-        };
-        join_ranges(self.pieces.iter().filter(is_digest_only).map(|piece| piece.range))
     }
 
     /// What all manifests trust, but for blocks that were withdrawn: what is wrong with those may

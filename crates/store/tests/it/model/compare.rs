@@ -156,7 +156,6 @@ fn compare_statuses(view: &View, sealed: &Sealed) -> Result<()> {
             Some((_, TrustStatus::Anchored(_))) => 'a',
             Some((_, TrustStatus::Linked(_))) => 'l',
             Some((_, TrustStatus::Unanchored)) => 'u',
-            Some((_, TrustStatus::DigestOnly)) => 'd',
             None => ' ',
         };
         let expected = sealed.status(*number);

@@ -9,7 +9,7 @@ use segment::{RowParts, SLOT_BLOCKS, TxIndex, YOUNG_SLOT_BLOCKS};
 use store::disk::Disk as _;
 use store::head::HeadLimits;
 use store::layout::HeldRange;
-use store::manifest::{MANIFEST_NAME, Manifest};
+use store::manifest::MANIFEST_NAME;
 use store::read::block_on;
 use store::{CommitFacts, Limits, NewSegment, Reader, StoreError, View};
 use testing::blocks::SPARSE;
@@ -60,14 +60,6 @@ fn prepared() -> &'static Prepared {
         );
         Prepared { truth, before, after }
     })
-}
-
-/// Two complete slots: their blocks, their files, and the manifest that lists them.
-pub(super) fn slots_at_once() -> (Truth, Image, Manifest) {
-    let Prepared { truth, before: _, after } = prepared();
-    let mut shelf = open(&disk_before(1));
-    shelf.bring(&[whole(LAST_FIRST, END - 1)]).unwrap();
-    (truth.clone(), after.clone(), shelf.view().manifest().clone())
 }
 
 /// All blocks, with receipts.
