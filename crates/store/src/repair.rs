@@ -1,9 +1,5 @@
 //! A manifest that was lost, rebuilt from the segments: each is proven as [`crate::check`] does it.
 //!
-//! Knows: which of the files that lie in the folder belong together, and that nothing is written until
-//! all of them are proven.
-//! Never knows: which threads prove, or what the chain is called.
-//!
 //! Nothing is removed: what is not listed in the end stays where it is. A manifest that can be read,
 //! but lists files that are gone or lacks some that are there, is rebuilt too, and what it knows of
 //! the chain is kept. Lookup runs are built anew from the segments; files are named by their content, so those

@@ -15,7 +15,6 @@ mod reading;
 mod reloading;
 mod source;
 mod supervisor;
-
 mod watch;
 
 use std::net::{SocketAddr, TcpListener};
@@ -47,9 +46,8 @@ use crate::hints::listen_failure;
 use crate::interrupt::StopSignal;
 use crate::node::{Node, NodeLimits, OwnChain};
 use crate::output::{clock, verbosity};
-use crate::upstream_args::parse_node;
-
 use crate::unix_time::since_1970;
+use crate::upstream_args::parse_node;
 use admission::{ServerReach, put_in_force};
 use certificates::watch_certificates;
 use follow::{FollowPlan, Following, ServerParts};
@@ -377,7 +375,7 @@ impl Bound {
             following = Some(Following::begin(plan, opened?, parts)?);
         }
         self.begin_transfers(&wiring, &store, &folder.disk)?;
-        log_limits(&http);
+        debug!(limits = ?http, "client limits");
         let scheme = if wiring.tls.is_some() { "https" } else { "http" };
         self.log_serving(scheme, &spec, http.has_explorer, plan, &store)?;
         let mut server = Server::new(Arc::clone(&service), http);
@@ -585,20 +583,6 @@ struct RunningParts {
     following: Option<Following>,
     node: Option<Arc<Node>>,
     reloader: Option<Reloader>,
-}
-
-/// Logs what clients may take.
-fn log_limits(http: &HttpSettings) {
-    debug!(
-        bytes_under_way_max = http.bytes_under_way_max,
-        body_bytes_max = http.body_bytes_max,
-        connections_max = http.connections_max,
-        streams_max = http.streams_max,
-        answer_seconds_max = http.answer_timeout.as_secs(),
-        write_bytes_min = http.write_bytes_min,
-        write_seconds_max = http.write_timeout.as_secs(),
-        "limits"
-    );
 }
 
 /// Waits until following fails for good; for ever, if nothing is followed.
