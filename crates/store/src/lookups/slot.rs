@@ -1,5 +1,5 @@
-//! The run of one slot: made of the keys of its new segments, which are read where nobody built them,
-//! and, for those that stay, of the run that the slot had.
+//! The run of one slot: made of the keys of its new segments, which are read if they were not built
+//! before, and, for those that stay, of the run that the slot had.
 
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ pub(super) fn build_slot(
 }
 
 /// A segment that the slot had: its name, where its ordinals were, and where they begin now, if
-/// somebody wants them.
+/// the segment stays.
 type Move = (String, Range<u64>, Option<u64>);
 
 /// Of a segment that stays, ordinals may have moved.
@@ -67,7 +67,7 @@ fn build_hash_slot(
     Ok(builder.finish()?)
 }
 
-/// The segments that the slot had; nobody wants them yet.
+/// The segments that the slot had; none is marked as staying yet.
 fn moves_before(sources: &RunSources<'_>, subject: RunSubject, slot: u64) -> Vec<Move> {
     let mut ordinal = 0_u64;
     let mut moves = Vec::new();
@@ -149,7 +149,7 @@ fn build_log_slot(
     let mut held = sources.before.runs_of(RunSubject::Logs);
     match held.find(|run| run.span.first_slot() == slot && run.span.slot_count() == 1) {
         Some(held) => match keep_entries(disk, held, &staying, &mut builder) {
-            // What is damaged is derived again: nobody is to wait for a repair.
+            // What is damaged is derived again, without waiting for a repair.
             Err(error) if is_damage(&error) => read_entries(sources, &staying, &mut builder)?,
             kept => kept?,
         },
