@@ -457,7 +457,8 @@ mod tests {
             member.exclude(ExcludedBlocks::UpTo(1), "x", rest.quarantine);
             member.lock().exclusions[0].is_logged
         };
-        for fail in [&fail as &dyn Fn(&Member) -> bool, &exclude] {
+        let failures: [&dyn Fn(&Member) -> bool; 2] = [&fail, &exclude];
+        for fail in failures {
             let member = member();
             while member.may_log() {}
             assert!(!fail(&member), "the limit holds");
