@@ -82,6 +82,9 @@ pub enum ListError {
     /// What came is no list.
     #[error(transparent)]
     List(#[from] ListFault),
+    /// It came too late: the fetch goes on without it.
+    #[error("no list within {} s", .0.as_secs())]
+    Late(Duration),
     /// Neither list exists.
     #[error("has neither checksums_sha256.txt nor urls.txt")]
     NoList,

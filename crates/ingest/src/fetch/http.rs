@@ -82,37 +82,33 @@ impl MirrorClient {
 
     /// A whole list.
     pub(super) async fn read(&self, target: &Url) -> Result<Vec<u8>, MirrorFault> {
-        let reading = async {
-            let FileAnswer::Bytes(mut body) = self.open(target, 0).await? else {
-                return Err(MirrorFault::new(FaultKind::Passing, "sends no bytes"));
-            };
-            let mut list = Vec::new();
-            while let Some(bytes) = body.next().await? {
-                list.extend_from_slice(&bytes);
-                if list.len() > LIST_BYTES_MAX {
-                    let text = format!("is larger than {LIST_BYTES_MAX} bytes");
-                    return Err(MirrorFault::new(FaultKind::Lasting, text));
-                }
-            }
-            Ok(list)
+        let FileAnswer::Bytes(mut body) = self.open(target, 0).await? else {
+            return Err(MirrorFault::new(FaultKind::Passing, "sends no bytes"));
         };
-        timeout(self.timeout, reading).await.map_err(|_| self.late())?
+        let mut list = Vec::new();
+        while let Some(bytes) = body.next().await? {
+            list.extend_from_slice(&bytes);
+            if list.len() > LIST_BYTES_MAX {
+                let text = format!("is larger than {LIST_BYTES_MAX} bytes");
+                return Err(MirrorFault::new(FaultKind::Lasting, text));
+            }
+        }
+        Ok(list)
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, MirrorFault> {
         // Ranges and checksums are those of the file, not of a compressed form.
         let sent = request.header(ACCEPT_ENCODING, "identity").send();
-        let response = timeout(self.timeout, sent).await.map_err(|_| self.late())?;
+        let late = |_| {
+            let text = format!("no answer within {} s", self.timeout.as_secs());
+            MirrorFault::new(FaultKind::Passing, text)
+        };
+        let response = timeout(self.timeout, sent).await.map_err(late)?;
         response.map_err(|error| {
             let is_lasting = error.is_redirect() || error.is_builder();
             let kind = if is_lasting { FaultKind::Lasting } else { FaultKind::Passing };
             MirrorFault::new(kind, innermost(&error.without_url()))
         })
-    }
-
-    fn late(&self) -> MirrorFault {
-        let text = format!("no answer within {} s", self.timeout.as_secs());
-        MirrorFault::new(FaultKind::Passing, text)
     }
 }
 

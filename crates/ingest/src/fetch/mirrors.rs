@@ -72,10 +72,12 @@ impl Mirrors {
     /// Reads the lists of all mirrors at the same time. A mirror without one is left out with a warning;
     /// if there is none at all, the error of each mirror is returned.
     pub async fn list(&self) -> Result<Vec<MirrorFile>, Vec<(String, ListError)>> {
-        let lists = join_all(self.urls.iter().map(|url| self.list_one(url))).await;
+        let time = self.limits.timeout;
+        let lists = self.urls.iter().map(|url| timeout(time, self.list_one(url)));
+        let lists = join_all(lists).await;
         let (mut found, mut refused) = (Vec::new(), Vec::new());
         for (position, (url, list)) in self.urls.iter().zip(lists).enumerate() {
-            match list {
+            match list.unwrap_or(Err(ListError::Late(time))) {
                 Ok(list) => {
                     if let count @ 1.. = list.surplus_count {
                         self.watch.warn(format!(

@@ -595,7 +595,7 @@ fn a_mirror_without_a_list_that_can_be_read_is_left_out_and_told() {
         "web page",
         "neither checksums_sha256.txt nor urls.txt",
         "is larger than 16777216 bytes",
-        "no answer within 10 s",
+        "no list within 10 s",
     ] {
         assert!(events.contains(said), "{said}: {events}");
     }

@@ -41,7 +41,7 @@ fn pad(bytes: &[u8]) -> [u8; 8] {
     padded
 }
 
-/// Where the zero of this rank is: rank 0 is the first. `None` if there are not so many.
+/// Where the zero of this rank is: rank 0 is the first. `None` if there are fewer.
 #[inline]
 pub(crate) fn find_zero(bytes: &[u8], rank: u64) -> Option<u64> {
     let mut remaining = rank;

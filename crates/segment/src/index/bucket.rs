@@ -183,7 +183,7 @@ impl Keys<'_> {
 pub struct VerifiedBuckets(Box<[AtomicU64]>);
 
 impl VerifiedBuckets {
-    /// None of so many buckets, yet.
+    /// None of `bucket_count` buckets, yet.
     #[must_use]
     pub fn none_of(bucket_count: u64) -> Self {
         let words = bucket_count.div_ceil(u64::BITS.into());

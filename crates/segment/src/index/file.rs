@@ -115,7 +115,7 @@ impl Shape {
         bits.saturating_sub(self.zero_count(self.low_bits)).checked_div(key_bits).unwrap_or(0)
     }
 
-    /// Bytes of a bucket of ordinals with so many keys.
+    /// Bytes of a bucket of ordinals with `key_count` keys.
     pub(super) fn ordinal_bucket_bytes(&self, key_count: u64) -> u64 {
         let values = key_count.saturating_mul(self.value_bits.into());
         let bits = self.ordinal_keys(key_count).end().saturating_add(values);
@@ -136,7 +136,7 @@ impl Shape {
     }
 }
 
-/// Bits of a place in a file of so many slots. A file of one slot may need fewer.
+/// Bits of a place in a file of `slot_count` slots. A file of one slot may need fewer.
 pub(super) fn place_bits_max(slot_count: u64) -> u32 {
     SLOT_PLACE_BITS.saturating_add(slot_count.trailing_zeros())
 }
@@ -243,7 +243,7 @@ pub struct RunOpening {
 }
 
 impl RunOpening {
-    /// Begins to open a file of so many bytes.
+    /// Begins to open a file of `file_bytes` bytes.
     #[must_use]
     pub fn new(file_bytes: u64) -> Self {
         Self { file_bytes, tail: None }

@@ -17,7 +17,7 @@ use crate::bytes::{slice, wide};
 const BITMAP_BYTES: usize = 1 << (SLOT_PLACE_BITS - 3);
 const COUNT_BYTES: usize = 3;
 
-/// Whether a list of so many places in a file of so many slots is long: an average slot has enough of
+/// Whether a list of `count` places in a file of `slot_count` slots is long: an average slot has enough of
 /// them to be worth a piece.
 pub(super) fn is_long_count(count: u64, slot_count: u64) -> bool {
     count > slot_count.saturating_mul(16).saturating_add(512)
@@ -128,7 +128,7 @@ impl LongList {
         self.pieces.iter().fold(0, |sum, piece| piece.count.saturating_add(sum))
     }
 
-    /// Appends the list, for a file of so many slots.
+    /// Appends the list, for a file of `slot_count` slots.
     pub(super) fn put(&self, slot_count: u64, out: &mut Vec<u8>) -> LongListEntry {
         let begin = out.len();
         let length = |piece: &SlotPiece| wide(piece.bytes.len());

@@ -298,7 +298,7 @@ fn a_file_that_is_cut_short_or_extended_is_refused() {
 }
 
 #[test]
-fn a_bucket_that_is_kept_is_checked_before_it_is_first_believed() {
+fn a_bucket_that_is_kept_is_checked_before_it_is_first_used() {
     let all = entries(0, &[2000], &mut Chance(SplitMix64::new(10)));
     let mut file = build(0, 1, &all);
     let run = Run::from_file(&file).unwrap();
@@ -478,7 +478,7 @@ fn a_merge_says_what_it_needs_and_refuses_what_it_did_not_ask_for() {
     assert_eq!(merge.step(&mut merged), Ok(MergeStep::Done));
 }
 
-/// What a run of so many hashes takes, tail and all, whose buckets have the mean number of keys and
+/// What a run of `key_count` hashes takes, tail and all, whose buckets have the mean number of keys and
 /// whose directory is as wide as if they scattered by six standard deviations both ways; and its tail.
 fn expected_bytes(key_count: u64, slot_count: u64) -> (u64, u64) {
     let span = RunSpan::new(0, slot_count).unwrap();

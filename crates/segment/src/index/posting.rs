@@ -125,7 +125,7 @@ pub(super) enum PlaceList {
 }
 
 impl PlaceList {
-    /// The list of places that come in order, in a file of so many slots.
+    /// The list of places that come in order, in a file of `slot_count` slots.
     pub(super) fn new(places: Vec<u64>, slot_count: u64) -> Self {
         if is_long_count(wide(places.len()), slot_count) {
             Self::Long(LongList { pieces: split(&places, 0) })

@@ -1,8 +1,8 @@
 //! Sets of postings, compared without being kept.
 //!
-//! Whoever derives the postings of a slot anew, block by block on several threads, and whoever reads
-//! them from a file that is sorted by keys, get the same sum for the same set. It finds mistakes; it
-//! is no proof against somebody who looks for two sets with one sum.
+//! Postings that are derived from the blocks of a slot on several threads and those that are read from a
+//! file sorted by keys have the same sum if the sets are the same. It finds mistakes; it is no proof
+//! against an attacker who looks for two sets with one sum.
 
 use chain::SplitMix64;
 
