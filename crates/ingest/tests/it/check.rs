@@ -8,6 +8,8 @@ use ingest::import::ImportSettings;
 use ingest::prove::NoProgress;
 use sample::{NETWORK_NAME, Payload, SampleSettings};
 use store::check::CheckCounts;
+use store::disk::Folder;
+use store::manifest::{Edit, Network};
 use store::read::block_on;
 use store::{Reader, StoreError};
 
@@ -133,9 +135,19 @@ fn an_export_goes_on_when_a_writer_retires_the_files_of_its_view() {
 /// Whole and of another chain: block 0 shows it.
 #[test]
 fn a_folder_of_another_chain_is_refused() {
-    let mut data = imported(100);
-    data.spec = spec(&SampleSettings { seed: 10, ..chain(100) });
-    assert_ne!(data.spec.genesis_hash(), spec(&chain(100)).genesis_hash());
+    let chain = chain(100);
+    let folder = tempfile::tempdir().unwrap();
+    let files = write(folder.path(), Format::Ere, &blocks(&chain));
+    let own = spec(&chain);
+    let data = DataFolder::new(&ChainSpec::bare(NETWORK_NAME, own.chain_id(), None));
+    data.import_all(&files, ImportSettings { is_unanchored_allowed: true, ..settings() });
+    assert_eq!(check(&data).1.len(), 0);
+    let genesis_hash = spec(&SampleSettings { seed: 10, ..chain }).genesis_hash();
+    assert_ne!(genesis_hash, own.genesis_hash());
+    let network = Network { genesis_hash, ..Network::default() };
+    let edit = Edit { network, ..Edit::default() };
+    let other = data.store().view().manifest().edited(edit).unwrap();
+    other.replace(&Folder::open(data.folder.path()).unwrap()).unwrap();
     let (_, refused) = check(&data);
     let is_of_genesis =
         |it: &StoreError| matches!(it, StoreError::Block { mismatch, .. } if mismatch.number == 0);

@@ -482,8 +482,8 @@ fn a_stop_ends_a_download_that_waits_and_the_next_run_goes_on() {
     let mut fetching = Fetching::new();
     let (stop, heard) = (fetching.stop.clone(), Arc::clone(&fetching.heard));
     let stopping = std::thread::spawn(move || {
-        // As much as comes of both files.
-        heard.wait_bytes(BYTES as u64 + 100_000);
+        // As much as comes of the three files.
+        heard.wait_bytes(2 * BYTES as u64 + 100_000);
         stop.send_replace(true);
     });
     let failure = fetching.run(&[&mirror]).unwrap_err();
