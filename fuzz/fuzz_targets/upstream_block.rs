@@ -16,10 +16,10 @@ use std::time::Duration;
 use alloy_primitives::{B256, keccak256};
 use chain::trust::Anchors;
 use chain::{Candidate, ChainSpec, Start, Verifier};
-use sample::generate;
-use ingest::upstream::{NodeBlock, WantedBlock};
 use libfuzzer_sys::fuzz_target;
+use node::{NodeBlock, WantedBlock};
 use rpc::ServiceSettings;
+use sample::generate;
 use serde_json::{Value, json};
 
 /// Edits of one answer: more only make it less like one.
@@ -106,7 +106,7 @@ fn check_input(data: &[u8]) {
 fn accept(which: WantedBlock, messages: [Vec<u8>; 2]) -> Option<Candidate> {
     let told = serde_json::from_slice::<Value>(&messages[0]).ok();
     let fetched = NodeBlock::from_messages(which, messages).ok()?;
-    let (candidate, _) = fetched.rebuild(&SPEC).ok()?;
+    let candidate = fetched.rebuild(&SPEC).ok()?;
     let anchors = Anchors::none();
     let mut verifier = Verifier::new(&SPEC, &anchors, Start::At(which.number()));
     let block = match verifier.verify(candidate.clone()) {

@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 
 /// A data folder that is committed: some blocks of every fork.
 const FOLDER: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/ingest/tests/fixtures/data-folder-v4");
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/ingest/tests/fixtures/data-folder-v1");
 
 /// The chain of the data folder.
 pub fn sample_settings() -> SampleSettings {

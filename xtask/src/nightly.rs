@@ -75,7 +75,7 @@ const PARTS: &[NightlyPart] = &[
     NightlyPart {
         name: "fuzz-files",
         summary: "files of a data folder",
-        work: PartWork::Fuzz(&["head_log", "lookup", "manifest", "postings", "segment"]),
+        work: PartWork::Fuzz(&["head_log", "index", "manifest", "segment"]),
     },
     NightlyPart {
         name: "fuzz-bucket",

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, ensure};
 use bench_store::clock::least_cpu;
 use bench_store::random::Random;
 use chain::SplitMix64;
-use segment::lookup::{Position, Run, RunBuilder, RunSpan, Subject, plan_runs};
+use segment::index::{IndexKey, OrdinalsBuilder, Position, Run, RunSpan, RunSubject, plan_runs};
 
 /// Transactions of a slot: 8192 blocks of about 200.
 const KEYS_PER_SLOT: u64 = 1_600_000;
@@ -96,8 +96,8 @@ fn slice(file: &[u8], range: Range<u64>) -> Result<&[u8]> {
 /// none, all of them.
 fn find(runs: &[Opened<'_>], hash: &B256, wanted: Option<Position>) -> Result<bool> {
     for Opened { file, run } in runs {
-        let bucket = slice(file, run.bucket_range(hash))?;
-        let positions = run.probe(hash, bucket)?;
+        let key = IndexKey::of_hash(hash);
+        let positions = run.probe(key, slice(file, run.bucket_range(key))?)?;
         if wanted.is_some_and(|wanted| positions.into_iter().any(|it| it == wanted)) {
             return Ok(true);
         }
@@ -106,7 +106,7 @@ fn find(runs: &[Opened<'_>], hash: &B256, wanted: Option<Position>) -> Result<bo
 }
 
 fn build(span: RunSpan, key_count: u64) -> Result<Vec<u8>> {
-    let mut builder = RunBuilder::new(Subject::Transactions, span);
+    let mut builder = OrdinalsBuilder::new(RunSubject::Transactions, span);
     let first = span.first_slot().saturating_mul(KEYS_PER_SLOT);
     let end = span.end_slot().saturating_mul(KEYS_PER_SLOT).min(key_count);
     for number in first..end {

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use alloy_primitives::{B256, U256};
 use anyhow::{Context as _, Result, ensure};
 use chain::BlockRange;
-use segment::lookup::{
-    Entry, HashPrefix, PREFIX_BITS, Position, Run, RunSpan, RunWriter, Subject, plan_runs,
+use segment::index::{
+    Entry, HASH_KEY_BITS, IndexKey, OrdinalsWriter, Position, Run, RunSpan, RunSubject, plan_runs,
 };
 use segment::{FOOTER_BYTES, Footer};
 use store::disk::{Disk as _, Folder};
@@ -86,12 +86,12 @@ pub fn grow(small: &BenchFolder, large: &Path, size: Size) -> Result<()> {
         spans.push(RunSpan::new(slot, 1)?);
     }
     let mut runs = Vec::new();
-    for subject in [Subject::Transactions, Subject::Blocks] {
+    for subject in [RunSubject::Transactions, RunSubject::Blocks] {
         let real = real_entries(small, &view, subject)?;
         for span in &spans {
             let made_up = match subject {
-                Subject::Transactions => size.keys_per_slot,
-                Subject::Blocks => u32::try_from(SLOT_BLOCKS)?,
+                RunSubject::Transactions => size.keys_per_slot,
+                RunSubject::Blocks | RunSubject::Logs => u32::try_from(SLOT_BLOCKS)?,
             };
             let counts = |slot: u64| {
                 if slot >= first_sparse { made_up } else { real_count(&real, slot) }
@@ -161,19 +161,16 @@ impl SegmentTemplate {
 }
 
 /// What the runs of the small folder hold, by prefix.
-fn real_entries(small: &BenchFolder, view: &View, subject: Subject) -> Result<Vec<Entry>> {
+fn real_entries(small: &BenchFolder, view: &View, subject: RunSubject) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
-    for listed in view.manifest().runs_of(subject.into()) {
+    for listed in view.manifest().runs_of(subject) {
         let file = fs::read(small.path().join(&listed.file_name))?;
         let run = Run::from_file(&file)?;
-        for bucket in 0..run.bucket_count() {
-            let range = run.buckets_range(bucket..bucket.saturating_add(1)).unwrap_or_default();
+        for (bucket, range) in run.buckets() {
             entries.extend(run.entries(bucket, part(&file, range)?)?);
         }
     }
-    entries.sort_unstable_by_key(|entry| {
-        (entry.prefix.number(), entry.position.slot, entry.position.ordinal)
-    });
+    entries.sort_unstable();
     Ok(entries)
 }
 
@@ -190,7 +187,7 @@ fn part(file: &[u8], range: std::ops::Range<u64>) -> Result<&[u8]> {
 /// Writes a run: the real entries of its slots, and made-up ones for those above, spread evenly.
 fn write_run(
     folder: &Path,
-    subject: Subject,
+    subject: RunSubject,
     span: RunSpan,
     counts: Vec<u32>,
     first_sparse: u64,
@@ -203,15 +200,15 @@ fn write_run(
     let per_slot = if slot_count == 0 { 0 } else { counts.last().copied().unwrap_or_default() };
     let made_up = slot_count.saturating_mul(per_slot.into());
     let key_count = real_count.saturating_add(made_up);
-    let mut writer = RunWriter::new(subject, span, counts, key_count)?;
+    let mut writer = OrdinalsWriter::new(subject, span, counts, key_count)?;
     let digest = B256::from(U256::from(span.first_slot()));
-    let file_name = run_name(subject.into(), span, digest);
+    let file_name = run_name(subject, span, digest);
     let mut file = BufWriter::new(File::create(folder.join(&file_name))?);
     let (mut bytes, mut length) = (Vec::with_capacity(CHUNK_BYTES), 0_u64);
     let mut random = Random::default();
-    let step = (1_u64 << PREFIX_BITS).checked_div(made_up).unwrap_or_default();
+    let step = (1_u64 << HASH_KEY_BITS).checked_div(made_up).unwrap_or_default();
     let mut next_real = |below: Option<u64>| {
-        real.next_if(|entry| below.is_none_or(|below| entry.prefix.number() <= below)).copied()
+        real.next_if(|entry| below.is_none_or(|below| entry.key.number() <= below)).copied()
     };
     for index in 0..made_up {
         let noise = random.next_number();
@@ -223,7 +220,7 @@ fn write_run(
         let slot = sparse_slots.start.saturating_add((noise >> 40) % slot_count.max(1));
         let ordinal = u32::try_from((noise >> 8) % u64::from(per_slot.max(1)))?;
         let position = Position { slot, ordinal };
-        writer.push(Entry { prefix: HashPrefix::from_number(prefix), position }, &mut bytes)?;
+        writer.push(Entry { key: IndexKey::from_number(prefix), position }, &mut bytes)?;
         if bytes.len() >= CHUNK_BYTES {
             length = length.saturating_add(u64::try_from(bytes.len())?);
             file.write_all(&bytes)?;
@@ -238,5 +235,5 @@ fn write_run(
     file.write_all(&bytes)?;
     file.flush()?;
     ensure!(length > 0, "an empty run");
-    Ok(RunEntry { subject: subject.into(), span, file_name, bytes: length, digest })
+    Ok(RunEntry { subject: subject, span, file_name, bytes: length, digest })
 }

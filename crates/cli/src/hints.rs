@@ -68,10 +68,7 @@ pub(crate) fn folder_hint(error: &StoreError) -> &'static str {
         StoreError::FolderGone { .. } => "bring it back and run the same command again",
         StoreError::Manifest(ManifestError::TooLarge { .. })
         | StoreError::Segment { .. }
-        | StoreError::Lookup { .. }
-        | StoreError::Postings { .. }
-        | StoreError::BuildPostings(_)
-        | StoreError::MergePostings { .. }
+        | StoreError::Index { .. }
         | StoreError::NotListed { .. }
         | StoreError::Differs { .. }
         | StoreError::Block { .. }

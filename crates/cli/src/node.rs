@@ -3,16 +3,13 @@
 //! Knows: how an endpoint becomes what `rpc` passes calls through to, and that it follows our chain.
 //! Never knows: what may be asked of it; `rpc` decides.
 
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use alloy_primitives::B256;
 use chain::ChainSpec;
-use ingest::upstream::{
-    AskError, AskLimits, Endpoint, Identity, Subscription, SubscriptionLink, UpstreamUrl,
-};
+use node::{AskError, AskLimits, Identity, Subscription, SubscriptionLink, Upstream, UpstreamUrl};
 use rpc::{
     AnswerRoom, NextMessage, NodeSubscription, PassThrough, PassThroughError, Passing, Subscribing,
 };
@@ -25,8 +22,6 @@ use tracing::{error, info};
 const IDENTITY_TIME: Duration = Duration::from_secs(30);
 /// How long one of another chain is refused without asking it again.
 const FOREIGN_TIME: Duration = Duration::from_secs(2);
-/// So long connections are believed that were closed before they could be asked.
-const CLOSED_TIME: Duration = Duration::from_secs(1);
 
 /// What is asked of a node at a time.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +37,7 @@ pub(crate) struct NodeLimits {
 pub(crate) struct Node {
     name: String,
     limits: NodeLimits,
-    endpoint: Endpoint,
+    endpoint: Upstream,
     /// Where subscriptions go.
     socket_url: Option<UpstreamUrl>,
     subscriptions: Arc<Semaphore>,
@@ -67,9 +62,8 @@ struct KnownIdentity {
     until: Option<Instant>,
     /// Why it is not asked, if it is of another chain.
     foreign: Option<String>,
-    /// Until when connections that cannot be asked are believed: a node that closes each of them would
-    /// be asked before and after every call.
-    closed_until: Option<Instant>,
+    /// How many connections there were then: a new one may lead to another node.
+    connection_count: u64,
 }
 
 impl OwnChain {
@@ -84,8 +78,7 @@ impl OwnChain {
         if self == Self::UNKNOWN {
             return Some("the chain that is served here is not known yet".to_owned());
         }
-        let difference = found.find_difference(self.chain_id, self.genesis_hash);
-        difference.map(|difference| difference.to_string())
+        found.find_difference(self.chain_id, self.genesis_hash)
     }
 }
 
@@ -97,7 +90,8 @@ impl Node {
         limits: NodeLimits,
     ) -> Result<Self, AskError> {
         let name = url.name().to_owned();
-        let endpoint = Endpoint::new(url, AskLimits::default())?;
+        // A request for its identity is repeated once.
+        let endpoint = Upstream::new(url, AskLimits { tries_max: 2, ..AskLimits::default() })?;
         Ok(Self {
             name,
             limits,
@@ -138,16 +132,14 @@ impl Node {
     ) -> Result<Vec<u8>, PassThroughError> {
         let failed = |error: String| PassThroughError::Failed(error);
         let _place = self.places.acquire().await.map_err(|closed| failed(closed.to_string()))?;
-        self.identify(None).await?;
+        self.identify().await?;
         // Once only: what changes something, as a raw transaction does, is not sent twice.
         let bytes_max = room.bytes_max();
         let mut has_room = |bytes| room.holds(bytes);
-        match self.endpoint.ask_with_room(request.into(), bytes_max, &mut has_room).await {
-            Ok((answer, connection)) => {
-                // A connection that was made anew may lead to another node.
-                if connection.is_some() {
-                    self.identify(connection).await?;
-                }
+        match self.endpoint.post_once(request.into(), bytes_max, &mut has_room).await {
+            Ok(answer) => {
+                // It may have come over a new connection.
+                self.identify().await?;
                 Ok(answer)
             }
             Err(AskError::TooLarge { .. }) => Err(PassThroughError::TooLarge),
@@ -166,27 +158,22 @@ impl Node {
         }
     }
 
-    /// Makes sure that the node follows our chain, on this connection if one is named.
-    async fn identify(&self, connection: Option<SocketAddr>) -> Result<(), PassThroughError> {
+    /// Makes sure that the node follows our chain. It is asked on new connections, after failures, and
+    /// when [`IDENTITY_TIME`] is over.
+    async fn identify(&self) -> Result<(), PassThroughError> {
         let mut known = self.identity.lock().await;
-        let is_believed = known.until.is_some_and(|until| Instant::now() < until);
-        let is_resting = known.closed_until.is_some_and(|until| Instant::now() < until);
-        let is_seen = connection.is_none_or(|it| is_resting || self.endpoint.is_identified_on(it));
-        if is_believed && is_seen {
+        let is_recent = known.until.is_some_and(|until| Instant::now() < until);
+        let is_foreign = known.foreign.is_some();
+        if is_recent && (is_foreign || known.connection_count == self.endpoint.connection_count()) {
             let foreign = known.foreign.clone();
             return foreign.map_or(Ok(()), |reason| Err(PassThroughError::Foreign(reason)));
         }
-        if !is_believed && connection.is_none() {
-            self.endpoint.forget_identity();
-        }
-        let asked = self.endpoint.fetch_identities().await;
-        let (found, is_complete) = asked.map_err(|error| {
+        let found = self.endpoint.fetch_identity().await.map_err(|error| {
             known.until = None;
             PassThroughError::Failed(format!("it does not say which chain it follows: {error}"))
         })?;
-        let rest = Instant::now().checked_add(CLOSED_TIME);
-        known.closed_until = rest.filter(|_| !is_complete);
-        let foreign = found.into_iter().find_map(|found| self.find_difference(found));
+        known.connection_count = self.endpoint.connection_count();
+        let foreign = self.find_difference(found);
         self.log_change(known.foreign.as_ref(), foreign.as_ref());
         let time = if foreign.is_some() { FOREIGN_TIME } else { IDENTITY_TIME };
         known.until = Instant::now().checked_add(time);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use chain::{BlobPrices, ChainSpec};
-use ingest::upstream::{
+use node::{
     AskLimits, BlockTag, HeaderClaim, Identity, RestLimits, UpstreamUrl, Upstreams, UpstreamsError,
 };
 use tracing::warn;

@@ -19,8 +19,9 @@ use chain::{Block, BlockNumber, BlockRange, ChainSpec, Verified, keccak256_each}
 use ingest::prove::{NO_POINTS, NoProgress, Prover};
 use pool::threads_default;
 use sample::{NETWORK_NAME, Payload, SampleSettings, generate};
-use segment::lookup::{Position, Run, RunBuilder, RunSpan, Subject};
-use segment::postings::{PostingKey, PostingKind, Postings, PostingsBuilder};
+use segment::index::{
+    IndexKey, KeyKind, OrdinalsBuilder, Position, PostingsBuilder, Run, RunSpan, RunSubject,
+};
 use segment::{
     Census, Encoder, FOOTER_BYTES, Footer, Inflater, PagePlace, RowParts, RowPlace, Rows, RowsRoom,
     SLOT_BLOCKS, Segment, SegmentWriter, Tables, TxOrdinal, count_block, groups, is_counted,
@@ -106,10 +107,10 @@ fn log_index(blocks: &[Verified<Block>], has_accounts: bool) -> Vec<u8> {
         builder.push_logs(block).expect("blocks of one slot");
         let number = block.header.number;
         for (transaction, index) in block.transactions.iter().zip(0..).filter(|_| has_accounts) {
-            let sender = PostingKey::of(PostingKind::Sender, transaction.sender.as_slice());
+            let sender = IndexKey::of(KeyKind::Sender, transaction.sender.as_slice());
             builder.push(sender, number, index).expect("blocks of one slot");
             if let Some(to) = alloy_consensus::Transaction::to(&transaction.envelope) {
-                let recipient = PostingKey::of(PostingKind::Recipient, to.as_slice());
+                let recipient = IndexKey::of(KeyKind::Recipient, to.as_slice());
                 builder.push(recipient, number, index).expect("blocks of one slot");
             }
         }
@@ -122,7 +123,7 @@ fn report_log_index(blocks: &[Verified<Block>], transaction_count: u64) {
     let log_count: u64 = receipts.map(|receipt| length(&receipt.fields.logs)).sum();
     let file = log_index(blocks, false);
     let bytes = length(&file);
-    let postings = Postings::from_file(&file).expect("sound");
+    let run = Run::from_file(&file).expect("sound");
     let building = cost(|| {
         std::hint::black_box(log_index(blocks, false));
     });
@@ -131,8 +132,8 @@ fn report_log_index(blocks: &[Verified<Block>], transaction_count: u64) {
         "  log index                  {:>8.2} bytes a log: {log_count} logs, {:.2} postings and \
          {:.2} keys a log",
         a_log(bytes),
-        a_log(postings.posting_count()),
-        a_log(postings.key_count()),
+        a_log(run.item_count()),
+        a_log(run.key_count()),
     );
     let with_accounts = length(&log_index(blocks, true));
     println!("  with senders, recipients   {:>8.2} bytes a log", a_log(with_accounts));
@@ -204,7 +205,7 @@ impl Stored {
             .map(|transaction| keccak256(&transaction.encoded))
             .collect();
         let span = RunSpan::new(0, 1).expect("a slot");
-        let mut builder = RunBuilder::new(Subject::Transactions, span);
+        let mut builder = OrdinalsBuilder::new(RunSubject::Transactions, span);
         for (ordinal, hash) in (0..).zip(&hashes) {
             builder.push(hash, Position { slot: 0, ordinal }).expect("an ordinal");
         }
@@ -271,8 +272,9 @@ fn report_reads(stored: &Stored, count: u64) {
         for ordinal in ordinals() {
             let position = usize::try_from(ordinal).expect("a position");
             let hash = stored.hashes.get(position).expect("a hash");
-            let bucket = slice(&stored.run_bytes, &stored.run.bucket_range(hash));
-            let found = stored.run.probe(hash, bucket).expect("a sound bucket");
+            let bucket =
+                slice(&stored.run_bytes, &stored.run.bucket_range(IndexKey::of_hash(hash)));
+            let found = stored.run.probe(IndexKey::of_hash(hash), bucket).expect("a sound bucket");
             let is_proven = found.into_iter().any(|position| {
                 let place = stored.place(position.ordinal.into());
                 let rows = stored.rows(inflater, &place.page, &mut room, RowParts::Transaction);

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use chain::trust::{Anchors, TrustStatus};
 use chain::{BlockRange, ChainSpec, Fault, Mismatch};
+use node::{FetchError, HeaderClaim, SourceFault, Upstreams, UpstreamsError, WantedBlock};
 use store::layout::HeldRange;
 use store::{Drafting, StoreError};
 use thiserror::Error;
@@ -29,9 +30,6 @@ use crate::import::{
 };
 use crate::prove::{Progress, Prover};
 use crate::stop::until_stopped;
-use crate::upstream::{
-    FetchError, HeaderClaim, SourceFault, Upstreams, UpstreamsError, WantedBlock,
-};
 
 use source::with_source;
 
@@ -109,7 +107,7 @@ impl Backfiller<'_> {
                     member_index, ref mismatch, ..
                 }) => match self.find_unknown_fork(member_index, mismatch) {
                     Some(cause) => self.upstreams.blame(member_index, &cause),
-                    None => self.upstreams.lied(member_index, &error.to_string()),
+                    None => self.upstreams.quarantine(member_index, &error.to_string()),
                 },
                 ImportError::Upstream(SourceFault::Fetch { member_index, cause, .. }) => {
                     self.upstreams.blame(member_index, &cause);

@@ -27,6 +27,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use chain::trust::Anchors;
 use chain::{BlockNumber, ChainSpec, decode_header};
+use node::{AgreedTip, BlockTag, HeaderClaim, Upstreams};
 use store::head::SupersededBlock;
 use store::read::block_on;
 use store::{BlockId, CommitFacts, PreparedSegments, Reader, StoreError, View, Writer};
@@ -36,7 +37,6 @@ use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
 
 use crate::stop::until_stopped;
-use crate::upstream::{AgreedTip, BlockTag, HeaderClaim, Upstreams};
 
 use standstill::Standstill;
 

@@ -112,9 +112,6 @@ pub(crate) trait Blocks: Sync {
     /// Bytes that the block takes.
     fn block_bytes(&self, number: u64) -> u64;
 
-    /// A block that was read is proven.
-    fn note_proven(&self, _block: &Block) {}
-
     /// Says where the block is that proved false.
     fn refuse(&self, mismatch: Mismatch) -> Self::Error;
 }
@@ -227,7 +224,6 @@ impl Prover<'_> {
             let candidate = source.read_block(number)?;
             let total_difficulty = candidate.total_difficulty;
             let block = verifier.verify(candidate).map_err(|mismatch| source.refuse(mismatch))?;
-            source.note_proven(&block);
             let transaction_count = u64::try_from(block.transactions.len()).unwrap_or(u64::MAX);
             let facts = Facts {
                 number,

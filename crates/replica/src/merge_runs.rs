@@ -7,7 +7,7 @@ mod union;
 
 use std::sync::Arc;
 
-use segment::lookup::RunSpan;
+use segment::index::RunSpan;
 use store::disk::Disk;
 use store::manifest::{ManifestConflict, RunEntry};
 use store::{RunSubject, StoreError, merge_run_files};

@@ -1,8 +1,5 @@
 //! How much of a file's end is fetched when it is opened.
 //!
-//! Knows: how long the tails of files are, from their kinds and lengths.
-//! Never knows: what is in a tail, or how it is fetched.
-//!
 //! A reader of a file wants its footer first, which tells where the tail begins, then the tail: two
 //! round trips that depend on each other. The first one brings so much that the second is not needed.
 //! What is too much costs bytes, what is too little costs a round trip, and neither costs truth.
@@ -12,8 +9,7 @@ use std::ops::Range;
 /// What files begin with, and how long their footers are.
 const LOGS_BEGIN: &str = "lookup-logs-";
 const RUN_BEGIN: &str = "lookup-";
-const LOGS_FOOTER_BYTES: u64 = 56;
-const RUN_FOOTER_BYTES: u64 = 44;
+const RUN_FOOTER_BYTES: u64 = 56;
 const SEGMENT_FOOTER_BYTES: u64 = 184;
 
 /// The hashes of 8192 blocks and full tables take 700 KB, which do not compress, what is said of the
@@ -25,10 +21,10 @@ const SEGMENT_SHARE: u64 = 1024;
 const SEGMENT_BYTES_MAX: u64 = 2 << 20;
 /// The table of 4096 slots takes 16 KiB, whatever else is in a run.
 const RUN_BYTES_MIN: u64 = 20 << 10;
-/// A bucket has 1,300 bytes and a byte of the directory.
-const RUN_SHARE: u64 = 1024;
-/// The directory ends to grow at 2^19 buckets: 640 KiB at 2 billion keys.
-const RUN_BYTES_MAX: u64 = 704 << 10;
+/// A bucket has 1,300 bytes and 11 bits of the directory.
+const RUN_SHARE: u64 = 768;
+/// The directory stops growing at 2^19 buckets: 768 KiB at 2 billion keys.
+const RUN_BYTES_MAX: u64 = 832 << 10;
 /// Lengths of buckets of postings take 12 bits, and some buckets have long lists to tell of.
 const LOGS_SHARE: u64 = 512;
 const LOGS_BYTES_MAX: u64 = 1536 << 10;
@@ -50,7 +46,7 @@ impl ReadAhead {
             file_bytes.checked_div(share).unwrap_or(0).saturating_add(RUN_BYTES_MIN).min(max)
         };
         let (is_run, footer_bytes, lead_bytes) = if file_name.starts_with(LOGS_BEGIN) {
-            (true, LOGS_FOOTER_BYTES, of_share(LOGS_SHARE, LOGS_BYTES_MAX))
+            (true, RUN_FOOTER_BYTES, of_share(LOGS_SHARE, LOGS_BYTES_MAX))
         } else if file_name.starts_with(RUN_BEGIN) {
             (true, RUN_FOOTER_BYTES, of_share(RUN_SHARE, RUN_BYTES_MAX))
         } else {
@@ -83,8 +79,7 @@ impl ReadAhead {
 mod tests {
     use alloy_primitives::B256;
     use chain::BlockRange;
-    use segment::lookup::RunSpan;
-    use segment::postings::PostingsFooter;
+    use segment::index::{RunOpening, RunSpan};
     use store::RunSubject;
     use store::layout::HeldRange;
     use store::names::{run_name, segment_name};
@@ -101,9 +96,8 @@ mod tests {
         let segment = segment_name(HeldRange { range, has_receipts: true }, B256::ZERO);
         let footer = |name: &str| ReadAhead::of(name, 1 << 40).footer_bytes;
         assert_eq!(footer(&segment), u64::try_from(segment::FOOTER_BYTES).unwrap());
-        assert_eq!(footer(&run(RunSubject::Logs)), PostingsFooter::BYTES);
-        for subject in [RunSubject::Transactions, RunSubject::Blocks] {
-            let footer_range = segment::lookup::RunOpening::new(1000).needed();
+        for subject in RunSubject::ALL {
+            let footer_range = RunOpening::new(1000).needed();
             assert_eq!(footer(&run(subject)), footer_range.end - footer_range.start);
         }
     }
@@ -111,16 +105,16 @@ mod tests {
     #[test]
     fn the_first_read_of_a_run_brings_the_whole_tail() {
         let name = run(RunSubject::Transactions);
-        // Keys, slots, and bits of a count in the directory, as docs/format-lookup.md has them.
-        for (keys, slots, count_bits) in [
-            (3000_u64, 1_u64, 8_u64),
-            (1_600_000, 1, 8),
-            (1 << 27, 128, 8),
-            (1_999_938_337, 2048, 10),
-            (1 << 31, 2048, 10),
+        // Keys, slots, and bits of a length in the directory, as docs/format-index.md has them.
+        for (keys, slots, length_bits) in [
+            (3000_u64, 1_u64, 11_u64),
+            (1_600_000, 1, 11),
+            (1 << 27, 128, 11),
+            (1_999_938_337, 2048, 12),
+            (1 << 31, 2048, 12),
         ] {
             let buckets = keys.div_ceil(256).min(1 << 19);
-            let tail = 4 * slots + (buckets * count_bits).div_ceil(8) + RUN_FOOTER_BYTES;
+            let tail = 4 * slots + (buckets * length_bits).div_ceil(8) + RUN_FOOTER_BYTES;
             let file_bytes = keys * 5136 / 1000 + tail;
             let lead = ReadAhead::of(&name, file_bytes).lead();
             let lead_bytes = lead.end - lead.start;

@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
 use chain::SplitMix64;
-use segment::lookup::{
-    Entry, HashPrefix, PREFIX_BITS, Position, Run, RunBuilder, RunOpening, RunSpan, RunWriter,
-    Subject, merge_files,
+use segment::index::{
+    Entry, HASH_KEY_BITS, IndexKey, Merge, MergeStep, OrdinalsBuilder, OrdinalsWriter, Position,
+    Run, RunOpening, RunSpan, RunSubject, Side,
 };
 
 const ROUNDS: usize = 5;
@@ -61,12 +61,12 @@ fn measure(key_count: u32) {
     let build_time = best(|| file = build(0, 2, &hashes));
     let [left, right] = [0, 1].map(|slot| build(slot, 1, &hashes));
     let merge_time = best(|| {
-        let merged = merge_files(&left, &right).expect("two halves");
+        let merged = merge(&left, &right);
         assert!(merged == file, "a merge gives the bytes of a direct build");
     });
     let run = Run::from_file(&file).expect("an intact tail");
     let probe = |hashes| probe_time(&run, &file, hashes);
-    let bucket = run.bucket_range(&B256::ZERO);
+    let bucket = run.bucket_range(IndexKey::from_number(0));
 
     let map: HashMap<B256, u32> = hashes.iter().copied().zip(0..).collect();
     let map_probe = |hashes: &[B256]| {
@@ -100,17 +100,30 @@ fn measure(key_count: u32) {
     );
 }
 
+fn merge(left: &[u8], right: &[u8]) -> Vec<u8> {
+    let [left_run, right_run] = [left, right].map(|file| Run::from_file(file).expect("a tail"));
+    let mut merge = Merge::new(left_run, right_run).expect("two halves");
+    let mut merged = Vec::new();
+    while let MergeStep::Need { side, range } = merge.step(&mut merged).expect("intact halves") {
+        let file = if side == Side::Left { left } else { right };
+        merge.supply(side, slice(file, range)).expect("an intact half");
+    }
+    merged
+}
+
 /// The time of probes alone: buckets are read a batch at a time, as a caller would, and the clock
 /// runs only while they are probed.
 fn probe_time(run: &Run, file: &[u8], hashes: &[B256]) -> Duration {
     let round = |_| {
         let mut time = Duration::ZERO;
         for batch in hashes.chunks(PROBE_BATCH) {
-            let buckets: Vec<Vec<u8>> =
-                batch.iter().map(|hash| slice(file, run.bucket_range(hash)).to_vec()).collect();
+            let buckets: Vec<Vec<u8>> = batch
+                .iter()
+                .map(|hash| slice(file, run.bucket_range(IndexKey::of_hash(hash))).to_vec())
+                .collect();
             let begun = Instant::now();
             for (hash, bucket) in batch.iter().zip(&buckets) {
-                black_box(run.probe(hash, bucket).expect("an intact run"));
+                black_box(run.probe(IndexKey::of_hash(hash), bucket).expect("an intact run"));
             }
             time += begun.elapsed();
         }
@@ -122,7 +135,7 @@ fn probe_time(run: &Run, file: &[u8], hashes: &[B256]) -> Duration {
 /// The run of two slots with half of the hashes each, or of one of them.
 fn build(first_slot: u64, slot_count: u64, hashes: &[B256]) -> Vec<u8> {
     let span = RunSpan::new(first_slot, slot_count).expect("an aligned span");
-    let mut builder = RunBuilder::new(Subject::Transactions, span);
+    let mut builder = OrdinalsBuilder::new(RunSubject::Transactions, span);
     let halves = hashes.split_at(hashes.len() / 2);
     for (half, slot) in [halves.0, halves.1].into_iter().zip(0..) {
         for (hash, ordinal) in half.iter().zip(0..) {
@@ -143,18 +156,19 @@ fn measure_large(wanted: u64) {
     let span = RunSpan::new(0, slot_count).expect("an aligned span");
     let ordinals = u32::try_from(key_count.div_ceil(slot_count)).expect("a mainnet-sized slot");
     let counts = vec![ordinals; usize::try_from(slot_count).expect("few slots")];
-    let mut writer = RunWriter::new(Subject::Transactions, span, counts, key_count).expect("a run");
+    let mut writer =
+        OrdinalsWriter::new(RunSubject::Transactions, span, counts, key_count).expect("a run");
     let mut chance = Chance(SplitMix64::new(1));
     let (mut kept, mut bytes, mut file_bytes, mut sample) = (Vec::new(), Vec::new(), 0, Vec::new());
     let begun = Instant::now();
     for prefix in prefixes(wanted) {
         let slot = chance.number() % slot_count;
         let ordinal = u32::try_from(chance.number() % u64::from(ordinals)).expect("below a u32");
-        let prefix = HashPrefix::from_number(prefix);
-        let entry = Entry { prefix, position: Position { slot, ordinal } };
+        let key = IndexKey::from_number(prefix);
+        let entry = Entry { key, position: Position { slot, ordinal } };
         writer.push(entry, &mut bytes).expect("an ascending prefix");
         if kept.len() < KEPT_BYTES && sample.len() < 1 << 22 {
-            sample.push(prefix.number());
+            sample.push(prefix);
         }
         if bytes.len() > 1 << 20 {
             file_bytes += bytes.len();
@@ -184,11 +198,14 @@ fn measure_large(wanted: u64) {
     println!("  {} us to open the tail", begun.elapsed().as_micros());
     let hashes: Vec<B256> = (0..PROBE_COUNT)
         .map(|_| hash_of(*sample.get(chance.below(sample.len())).expect("inside")))
-        .filter(|hash| run.bucket_range(hash).end < u64::try_from(kept.len()).expect("a buffer"))
+        .filter(|hash| {
+            run.bucket_range(IndexKey::of_hash(hash)).end
+                < u64::try_from(kept.len()).expect("a buffer")
+        })
         .collect();
     let time = probe_time(&run, &kept, &hashes);
     let count = u32::try_from(hashes.len()).expect("few probes");
-    let bucket = run.bucket_range(&B256::ZERO);
+    let bucket = run.bucket_range(IndexKey::from_number(0));
     println!(
         "  {:.0} ns a probe ({count} hits), bucket {} bytes",
         each(time, count),
@@ -199,12 +216,12 @@ fn measure_large(wanted: u64) {
 /// Ascending, distinct prefixes with the gaps of randomly thrown ones, the same at every call.
 fn prefixes(key_count: u64) -> impl Iterator<Item = u64> {
     let mut chance = Chance(SplitMix64::new(key_count));
-    let mean = ratio(1 << PREFIX_BITS, key_count);
+    let mean = ratio(1 << HASH_KEY_BITS, key_count);
     let mut at = 0.0_f64;
     std::iter::from_fn(move || {
         let uniform = ratio((chance.number() >> 12) + 1, 1 << 52);
         at += (-uniform.ln() * mean).max(1.0);
-        (at < ratio(1 << PREFIX_BITS, 1)).then(|| floor(at))
+        (at < ratio(1 << HASH_KEY_BITS, 1)).then(|| floor(at))
     })
 }
 
@@ -225,7 +242,7 @@ fn floor(number: f64) -> u64 {
 
 fn hash_of(prefix: u64) -> B256 {
     let mut hash = B256::ZERO;
-    let first = (prefix << (u64::BITS - PREFIX_BITS)).to_be_bytes();
+    let first = (prefix << (u64::BITS - HASH_KEY_BITS)).to_be_bytes();
     hash.0.iter_mut().zip(first).for_each(|(to, from)| *to = from);
     hash
 }

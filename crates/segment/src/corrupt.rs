@@ -110,14 +110,8 @@ pub enum Corrupt {
         expected: u32,
     },
     /// A format that was never released.
-    #[error(
-        "segment format version {found} was written by a development build: import the archives \
-         again, into another folder"
-    )]
-    Unreleased {
-        /// The file's.
-        found: u32,
-    },
+    #[error("written by a development build: import the archives again, into another folder")]
+    Unreleased,
     /// A format that this build does not know.
     #[error(
         "segment format version {found}, this build reads {known}: the file is damaged, or a newer \

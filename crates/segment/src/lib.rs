@@ -1,34 +1,33 @@
-//! The bytes of immutable files: verified blocks as rows and pages, and lookups by hash.
+//! The bytes of immutable files: verified blocks as rows and pages, and indexes.
 //!
 //! Knows: how blocks become bytes and come back bit for bit, checksums, and which bytes a reader
 //! needs next.
 //! Never knows: where the bytes live, who reads them, which chain is canonical.
 //!
-//! A lookup run finds where a hash is from 39 bits of it, so what it finds is to be hashed again:
+//! An index keeps 39 bits of a hash, so what it finds must be hashed again:
 //!
 //! ```
 //! use alloy_primitives::keccak256;
-//! use segment::lookup::{Position, Run, RunBuilder, RunSpan, Subject};
+//! use segment::index::{IndexKey, OrdinalsBuilder, Position, Run, RunSpan, RunSubject};
 //!
-//! let mut builder = RunBuilder::new(Subject::Transactions, RunSpan::new(0, 1).unwrap());
+//! let span = RunSpan::new(0, 1).unwrap();
+//! let mut builder = OrdinalsBuilder::new(RunSubject::Transactions, span);
 //! let position = Position { slot: 0, ordinal: 7 };
 //! builder.push(&keccak256("a transaction"), position).unwrap();
 //! let file = builder.finish().unwrap();
 //!
 //! let run = Run::from_file(&file).unwrap();
-//! let hash = keccak256("a transaction");
-//! let bucket = run.bucket_range(&hash);
-//! let found = run.probe(&hash, &file[bucket.start as usize..bucket.end as usize]).unwrap();
+//! let key = IndexKey::of_hash(&keccak256("a transaction"));
+//! let bucket = run.bucket_range(key);
+//! let found = run.probe(key, &file[bucket.start as usize..bucket.end as usize]).unwrap();
 //! assert_eq!(found.into_iter().collect::<Vec<_>>(), [position]);
 //! ```
 
 mod bytes;
 mod corrupt;
 mod file;
-pub mod lookup;
-mod merge_input;
+pub mod index;
 mod page;
-pub mod postings;
 mod rlp;
 mod row;
 mod row_set;

@@ -22,8 +22,7 @@ use chain::{
     Block, BlockNumber, BlockRange, ChainSpec, Start, StepFields, Verified, Verifier,
     decode_header, keccak256_each,
 };
-use segment::lookup::{Position, Run, Subject};
-use segment::postings::{PostingSum, PostingsBuilder};
+use segment::index::{Position, PostingSum, PostingsBuilder, RunSubject};
 use segment::{
     Census, EncodedGroup, Encoder, RowParts, SLOT_BLOCKS, SegmentWriter, count_block, groups,
     is_counted,
@@ -32,12 +31,11 @@ use sha2::{Digest, Sha256};
 
 use crate::disk::Disk;
 use crate::error::StoreError;
-use crate::files::{OpenSegment, RunFile, SegmentFile, open_postings_on};
+use crate::files::{OpenSegment, SegmentFile, open_run_on};
 use crate::layout::{plan_lookups, plan_unmerged, slot_of};
 use crate::manifest::{RunEntry, SegmentEntry};
-use crate::read::{Inline, LocalBytes, block_on, fetch};
+use crate::read::{Inline, LocalBytes, SegmentBytes, block_on, fetch};
 use crate::reader::Reader;
-use crate::run_subject::RunSubject;
 use crate::view::View;
 
 /// Bytes of a file that are hashed at a time.
@@ -300,13 +298,13 @@ impl<'a> SegmentCheck<'a> {
         let ordinals = self.open.segment.find_ordinals(BlockNumber(number)).unwrap_or_default();
         let first = self.first_ordinal.saturating_add(ordinals.start.get());
         let transactions = keccak256_each(&encodings).into_iter().zip(first..);
-        let transactions = transactions.map(|(hash, at)| (Subject::Transactions, hash, at));
-        let own = (Subject::Blocks, block.hash, number % SLOT_BLOCKS);
+        let transactions = transactions.map(|(hash, at)| (RunSubject::Transactions, hash, at));
+        let own = (RunSubject::Blocks, block.hash, number % SLOT_BLOCKS);
         for (subject, hash, ordinal) in transactions.chain([own]) {
             let found = block_on(self.view.probe_slot(reader, subject, slot, hash))?;
             if found.into_iter().all(|found| found != position(ordinal)) {
                 let what = format!("place of {hash}, a hash of block {number},");
-                let mut runs = self.view.manifest().runs_of(subject.into());
+                let mut runs = self.view.manifest().runs_of(subject);
                 let run = runs.find(|it| it.span.contains(slot));
                 let file =
                     run.map_or_else(|| format!("lookup of {subject}"), |it| it.file_name.clone());
@@ -371,7 +369,7 @@ impl Rebuild {
     }
 }
 
-/// Checks a run: digest and every bucket. A hash lookup has as many hashes as the segments; a run of the
+/// Checks a run: digest and every bucket. A run of hashes has as many hashes as the segments; a run of the
 /// log index has what the segments say, whose checks gave `logs`, one for each.
 pub fn check_run(
     view: &View,
@@ -379,68 +377,65 @@ pub fn check_run(
     logs: &[CheckedLogs],
 ) -> Result<Option<CheckCounts>, StoreError> {
     let Some(file) = view.run_file(position) else { return Ok(None) };
+    let RunEntry { subject, span, bytes, .. } = file.entry;
     let segments = view.manifest().segments().iter();
-    let covered = segments.filter(|it| file.entry.span.contains(slot_of(it.range.first())));
-    match file.entry.subject {
-        RunSubject::Transactions => {
-            check_hash_run(view, file, covered.map(|it| it.transaction_count).sum())?;
-        }
-        RunSubject::Blocks => {
-            check_hash_run(view, file, covered.map(|it| it.range.count()).sum())?;
-        }
-        RunSubject::Logs => {
-            let slots: Vec<u64> = covered.map(|it| slot_of(it.range.first())).collect();
-            check_log_run(view, file, &slots, logs)?;
+    let covered = segments.filter(|it| span.contains(slot_of(it.range.first())));
+    let open = block_on(file.opened(view.files()))?;
+    check_digest(&file.entry, &*open.bytes)?;
+    let hash_count: u64 = match subject {
+        RunSubject::Transactions => covered.clone().map(|it| it.transaction_count).sum(),
+        RunSubject::Blocks => covered.clone().map(|it| it.range.count()).sum(),
+        RunSubject::Logs => 0,
+    };
+    let mut entry_count = 0_usize;
+    let mut found: BTreeMap<u64, PostingSum> = BTreeMap::new();
+    let mut buffer = Vec::new();
+    for (bucket, range) in open.run.buckets() {
+        block_on(fetch(&*open.bytes, range, &mut buffer))?;
+        let corrupt = |cause| file.corrupt(cause);
+        if subject == RunSubject::Logs {
+            for entry in open.run.posting_entries(bucket, &buffer).map_err(corrupt)? {
+                for (slot, parts) in &entry.slots {
+                    let slot = span.first_slot().saturating_add(*slot);
+                    found.entry(slot).or_default().add_slot(&entry, parts);
+                }
+            }
+        } else {
+            let entries = open.run.entries(bucket, &buffer).map_err(corrupt)?;
+            entry_count = entry_count.saturating_add(entries.len());
         }
     }
-    let counts = CheckCounts { bytes: file.entry.bytes, ..CheckCounts::default() };
-    Ok(Some(counts))
+    if subject == RunSubject::Logs {
+        let slots: Vec<u64> = covered.map(|it| slot_of(it.range.first())).collect();
+        compare_logs(&file.entry, &found, &slots, logs)?;
+    } else {
+        let entry_count = u64::try_from(entry_count).unwrap_or(u64::MAX);
+        expect_equal(&file.entry.file_name, "number of hashes", &entry_count, &hash_count)?;
+    }
+    Ok(Some(CheckCounts { bytes, ..CheckCounts::default() }))
 }
 
-fn check_hash_run(view: &View, file: &RunFile, hash_count: u64) -> Result<(), StoreError> {
-    let name = file.entry.file_name.as_str();
-    let open = block_on(file.opened(view.files()))?;
-    let digest = block_on(digest_of(&*open.bytes, 0..file.entry.bytes))?;
-    expect_equal(name, "SHA-256 of the file", &digest, &file.entry.digest)?;
-    let entry_count = count_entries(file, &open.run, &*open.bytes)?;
-    expect_equal(name, "number of hashes", &entry_count, &hash_count)
+/// Checks that a run is as it was written.
+pub(crate) fn check_run_file(disk: &dyn Disk, entry: &RunEntry) -> Result<(), StoreError> {
+    open_run_on(disk, entry)?;
+    check_digest(entry, &LocalBytes::new(disk.open(&entry.file_name)?, Arc::new(Inline)))
 }
 
-/// Checks that a run of the log index is as it was written.
-pub(crate) fn check_postings(disk: &dyn Disk, entry: &RunEntry) -> Result<(), StoreError> {
-    open_postings_on(disk, entry)?;
-    let bytes = LocalBytes::new(disk.open(&entry.file_name)?, Arc::new(Inline));
-    let digest = block_on(digest_of(&bytes, 0..entry.bytes))?;
+fn check_digest(entry: &RunEntry, bytes: &dyn SegmentBytes) -> Result<(), StoreError> {
+    let digest = block_on(digest_of(bytes, 0..entry.bytes))?;
     expect_equal(&entry.file_name, "SHA-256 of the file", &digest, &entry.digest)
 }
 
 /// Compares a run of the log index with the segments whose check passed, by their slots. A slot with a
 /// damaged segment, which the check reports, is left out.
-fn check_log_run(
-    view: &View,
-    file: &RunFile,
+fn compare_logs(
+    entry: &RunEntry,
+    found: &BTreeMap<u64, PostingSum>,
     segment_slots: &[u64],
     logs: &[CheckedLogs],
 ) -> Result<(), StoreError> {
-    let name = file.entry.file_name.as_str();
-    let open = block_on(file.opened_postings(view.files()))?;
-    let digest = block_on(digest_of(&*open.bytes, 0..file.entry.bytes))?;
-    expect_equal(name, "SHA-256 of the file", &digest, &file.entry.digest)?;
-    let first_slot = file.entry.span.first_slot();
-    let mut found: BTreeMap<u64, PostingSum> = BTreeMap::new();
-    let mut buffer = Vec::new();
-    for bucket in 0..open.postings.bucket_count() {
-        let range = open.postings.buckets_range(bucket..bucket.saturating_add(1)).unwrap_or(0..0);
-        block_on(fetch(&*open.bytes, range, &mut buffer))?;
-        let entries = open.postings.entries(bucket, &buffer);
-        for entry in entries.map_err(|cause| file.corrupt_postings(cause))? {
-            for (slot, parts) in &entry.slots {
-                let slot = first_slot.saturating_add(*slot);
-                found.entry(slot).or_default().add_slot(&entry, parts);
-            }
-        }
-    }
-    let own = logs.iter().filter(|it| file.entry.span.contains(it.slot));
+    let name = entry.file_name.as_str();
+    let own = logs.iter().filter(|it| entry.span.contains(it.slot));
     let mut checked: BTreeMap<u64, usize> = BTreeMap::new();
     own.clone().for_each(|it| *checked.entry(it.slot).or_default() += 1);
     let mut listed: BTreeMap<u64, usize> = BTreeMap::new();
@@ -454,10 +449,10 @@ fn check_log_run(
         let held = expected.entry(*slot).or_default();
         *held = held.joined(*sum);
     }
-    let slots = file.entry.span.first_slot()..file.entry.span.end_slot();
+    let slots = entry.span.first_slot()..entry.span.end_slot();
     for slot in slots.filter(|slot| !uncompared.contains(slot)) {
         let of = |sums: &BTreeMap<u64, PostingSum>| sums.get(&slot).copied().unwrap_or_default();
-        let (found, expected) = (of(&found), of(&expected));
+        let (found, expected) = (of(found), of(&expected));
         let what = format!("number of postings of slot {slot}");
         expect_equal(name, &what, &found.count, &expected.count)?;
         if found != expected {
@@ -468,24 +463,8 @@ fn check_log_run(
     Ok(())
 }
 
-fn count_entries(
-    file: &RunFile,
-    run: &Run,
-    bytes: &dyn crate::read::SegmentBytes,
-) -> Result<u64, StoreError> {
-    let mut count = 0_u64;
-    let mut buffer = Vec::new();
-    for bucket in 0..run.bucket_count() {
-        let range = run.buckets_range(bucket..bucket.saturating_add(1)).unwrap_or(0..0);
-        block_on(fetch(bytes, range, &mut buffer))?;
-        let entries = run.entries(bucket, &buffer).map_err(|cause| file.corrupt(cause))?;
-        count = count.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
-    }
-    Ok(count)
-}
-
 async fn digest_of(
-    bytes: &dyn crate::read::SegmentBytes,
+    bytes: &dyn SegmentBytes,
     range: std::ops::Range<u64>,
 ) -> Result<B256, StoreError> {
     let mut hasher = Sha256::new();

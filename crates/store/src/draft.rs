@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
 use chain::{Block, Verified, keccak256_each};
-use segment::lookup::HashPrefix;
-use segment::postings::PostingsBuilder;
+use segment::index::{IndexKey, PostingsBuilder};
 use segment::{EncodedGroup, Encoder, SegmentWriter, Tables};
 
 use crate::error::StoreError;
@@ -53,8 +52,8 @@ impl GroupEncoder {
         Ok(Group {
             encoded,
             keys: SegmentKeys {
-                transactions: hashes.iter().map(HashPrefix::of).collect(),
-                blocks: blocks.iter().map(|block| HashPrefix::of(&block.hash)).collect(),
+                transactions: hashes.iter().map(IndexKey::of_hash).collect(),
+                blocks: blocks.iter().map(|block| IndexKey::of_hash(&block.hash)).collect(),
                 logs: logs.transpose()?,
             },
             difficulty: blocks

@@ -2,8 +2,7 @@
 
 use alloy_primitives::B256;
 use chain::{BlockNumber, BlockRange, Mismatch};
-use segment::lookup::{self, BuildError, MergeError};
-use segment::postings::{CorruptPostings, PostingsBuildError, PostingsMergeError};
+use segment::index::{BuildError, CorruptIndex, MergeError};
 use segment::{PageFault, WriteFault};
 use thiserror::Error;
 
@@ -23,8 +22,7 @@ impl StoreError {
         matches!(
             self,
             Self::Segment { .. }
-                | Self::Lookup { .. }
-                | Self::Postings { .. }
+                | Self::Index { .. }
                 | Self::NotListed { .. }
                 | Self::Differs { .. }
         )
@@ -51,21 +49,13 @@ pub enum StoreError {
         /// What is wrong, and where.
         cause: segment::Corrupt,
     },
-    /// A lookup run cannot be believed.
+    /// An index file is damaged, or of another format.
     #[error("{file}: {cause}")]
-    Lookup {
-        /// Its file.
+    Index {
+        /// The file.
         file: String,
         /// What is wrong, and where.
-        cause: lookup::CorruptRun,
-    },
-    /// A run of the log index cannot be believed.
-    #[error("{file}: {cause}")]
-    Postings {
-        /// Its file.
-        file: String,
-        /// What is wrong, and where.
-        cause: CorruptPostings,
+        cause: CorruptIndex,
     },
     /// A file is not the one that the manifest lists.
     #[error("{file}: {what} is {found}, the manifest says {expected}")]
@@ -132,10 +122,10 @@ pub enum StoreError {
         /// Why.
         cause: WriteFault,
     },
-    /// A lookup run could not be built.
-    #[error("lookup run: {0}")]
+    /// An index file could not be built.
+    #[error("index: {0}")]
     Build(#[from] BuildError),
-    /// Two lookup runs could not be merged.
+    /// Two index files could not be merged.
     #[error("{left} and {right}: {cause}")]
     Merge {
         /// The one with the lower slots.
@@ -153,19 +143,6 @@ pub enum StoreError {
     HasLogIndex {
         /// The folder.
         folder: String,
-    },
-    /// A run of the log index could not be built.
-    #[error("log index: {0}")]
-    BuildPostings(#[from] PostingsBuildError),
-    /// Two runs of the log index could not be merged.
-    #[error("{left} and {right}: {cause}")]
-    MergePostings {
-        /// The one with the lower slots.
-        left: String,
-        /// The one with the higher slots.
-        right: String,
-        /// Why.
-        cause: PostingsMergeError,
     },
     /// The head or its log.
     #[error(transparent)]

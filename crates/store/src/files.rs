@@ -10,8 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use alloy_primitives::B256;
 use arc_swap::ArcSwapOption;
-use segment::lookup::{self, Run, RunOpening, RunSpan, VerifiedBuckets};
-use segment::postings::{CorruptPostings, Postings, PostingsFooter};
+use segment::index::{CorruptIndex, Run, RunOpening, RunSpan, RunSubject, VerifiedBuckets};
 use segment::{FOOTER_BYTES, Footer, Segment};
 
 use crate::disk::{Disk, DiskError};
@@ -20,7 +19,6 @@ use crate::limits::Limits;
 use crate::manifest::{RunEntry, SegmentEntry};
 use crate::read::{Blocking, Inline, LocalBytes, SegmentBytes, block_on, fetch};
 use crate::reader::Reader;
-use crate::run_subject::RunSubject;
 
 mod claims;
 mod faults;
@@ -132,20 +130,10 @@ pub(crate) struct RunFile {
     pub(crate) entry: RunEntry,
     claim: Claim,
     faults: Arc<Faults>,
-    /// Of a hash lookup.
     open: OnceLock<OpenRun>,
-    /// Of the log index.
-    postings: OnceLock<OpenPostings>,
 }
 
-/// A run of the log index whose tail is in memory.
-#[derive(Debug)]
-pub(crate) struct OpenPostings {
-    pub(crate) bytes: Arc<dyn SegmentBytes>,
-    pub(crate) postings: Postings,
-}
-
-/// A run of a hash lookup whose tail is in memory.
+/// A run whose tail is in memory.
 #[derive(Debug)]
 pub(crate) struct OpenRun {
     pub(crate) bytes: Arc<dyn SegmentBytes>,
@@ -195,13 +183,12 @@ impl RunFile {
 
     /// About how much memory its tail takes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let run = self.open.get().map_or(0, |open| open.run.memory_bytes());
-        run.saturating_add(self.postings.get().map_or(0, |open| open.postings.memory_bytes()))
+        self.open.get().map_or(0, |open| open.run.memory_bytes())
     }
 
     /// Notes that bytes of it are wrong.
-    pub(crate) fn corrupt(&self, cause: lookup::CorruptRun) -> StoreError {
-        let error = StoreError::Lookup { file: self.entry.file_name.clone(), cause };
+    pub(crate) fn corrupt(&self, cause: CorruptIndex) -> StoreError {
+        let error = StoreError::Index { file: self.entry.file_name.clone(), cause };
         if self.open.get().is_some_and(|open| open.bytes.discard_copies()) {
             return self.faults.note_copy(&self.entry.file_name, error);
         }
@@ -211,54 +198,27 @@ impl RunFile {
     /// Notes that bytes of it could not be read, or are wrong.
     pub(crate) fn unread(&self, error: impl Into<StoreError>) -> StoreError {
         let error = error.into();
-        let run = self.open.get().map(|open| &open.bytes);
-        let version = run.or(self.postings.get().map(|open| &open.bytes));
-        let version = version.and_then(|bytes| bytes.version());
+        let version = self.open.get().and_then(|open| open.bytes.version());
         self.faults.note_unread(&self.entry.file_name, &error, version);
         error
     }
 
-    /// Notes that bytes of it are wrong.
-    pub(crate) fn corrupt_postings(&self, cause: CorruptPostings) -> StoreError {
-        let error = StoreError::Postings { file: self.entry.file_name.clone(), cause };
-        if self.postings.get().is_some_and(|open| open.bytes.discard_copies()) {
-            return self.faults.note_copy(&self.entry.file_name, error);
-        }
-        self.unread(error)
-    }
-
-    /// The run of the log index, opened if it is not.
-    pub(crate) async fn opened_postings(&self, files: &Files) -> Result<&OpenPostings, StoreError> {
-        if let Some(open) = self.postings.get() {
-            return Ok(open);
-        }
-        self.keep_open(&self.postings, files.open_postings(&self.entry).await)
-    }
-
-    fn keep_open<'a, T>(
-        &self,
-        cell: &'a OnceLock<T>,
-        opened: Result<T, StoreError>,
-    ) -> Result<&'a T, StoreError> {
-        let open =
-            opened.inspect_err(|error| self.faults.note_unopened(&self.entry.file_name, error))?;
-        Ok(cell.get_or_init(|| open))
-    }
-
     /// The run, opened if it is not. Run tails are few and under a megabyte each: they stay, and so
-    /// do whole runs while there is room for them.
+    /// do whole runs of hashes while there is room for them.
     pub(crate) async fn opened(&self, files: &Files) -> Result<&OpenRun, StoreError> {
         if let Some(open) = self.open.get() {
             return Ok(open);
         }
-        self.keep_open(&self.open, files.open_run(&self.entry).await)
+        let opened = files.open_run(&self.entry).await;
+        let open =
+            opened.inspect_err(|error| self.faults.note_unopened(&self.entry.file_name, error))?;
+        Ok(self.open.get_or_init(|| open))
     }
 }
 
 /// Reads the tail of a run, and believes it if it is what the manifest lists.
 async fn open_run(entry: &RunEntry, bytes: &dyn SegmentBytes) -> Result<Run, StoreError> {
-    let file = || entry.file_name.clone();
-    let corrupt = |cause| StoreError::Lookup { file: file(), cause };
+    let corrupt = |cause| StoreError::Index { file: entry.file_name.clone(), cause };
     let file_bytes = check_length(&entry.file_name, bytes.file_bytes(), entry.bytes)?;
     let mut buffer = Vec::new();
     let mut opening = RunOpening::new(file_bytes);
@@ -268,22 +228,8 @@ async fn open_run(entry: &RunEntry, bytes: &dyn SegmentBytes) -> Result<Run, Sto
             break run;
         }
     };
-    check_content(entry, run.subject().into(), run.span())?;
+    check_content(entry, run.subject(), run.span())?;
     Ok(run)
-}
-
-/// Reads the tail of a run of the log index, and believes it if it is what the manifest lists.
-async fn open_postings(entry: &RunEntry, bytes: &dyn SegmentBytes) -> Result<Postings, StoreError> {
-    let corrupt = |cause| StoreError::Postings { file: entry.file_name.clone(), cause };
-    let file_bytes = check_length(&entry.file_name, bytes.file_bytes(), entry.bytes)?;
-    let mut buffer = Vec::new();
-    let footer = file_bytes.saturating_sub(PostingsFooter::BYTES)..file_bytes;
-    fetch(bytes, footer, &mut buffer).await?;
-    let footer = PostingsFooter::parse(&buffer, file_bytes).map_err(corrupt)?;
-    fetch(bytes, footer.tail(), &mut buffer).await?;
-    let postings = Postings::parse(&buffer, file_bytes).map_err(corrupt)?;
-    check_content(entry, RunSubject::Logs, postings.span())?;
-    Ok(postings)
 }
 
 /// Reads the tail of a segment, and believes it if it is what the manifest lists.
@@ -340,12 +286,6 @@ pub(crate) fn open_run_on(disk: &dyn Disk, entry: &RunEntry) -> Result<Run, Stor
     block_on(open_run(entry, &bytes))
 }
 
-/// The same of the log index.
-pub(crate) fn open_postings_on(disk: &dyn Disk, entry: &RunEntry) -> Result<Postings, StoreError> {
-    let bytes = LocalBytes::new(disk.open(&entry.file_name)?, Arc::new(Inline));
-    block_on(open_postings(entry, &bytes))
-}
-
 impl Files {
     pub(crate) fn new(source: Arc<dyn FileSource>, limits: Limits) -> Self {
         let (listed, opened) = (Mutex::default(), Mutex::default());
@@ -375,19 +315,12 @@ impl Files {
                 opened => break (bytes, opened?),
             }
         };
-        let bytes = reside(&self.run_room, bytes).await?;
+        let bytes = match entry.subject {
+            RunSubject::Logs => bytes,
+            RunSubject::Transactions | RunSubject::Blocks => reside(&self.run_room, bytes).await?,
+        };
         let verified = VerifiedBuckets::none_of(run.bucket_count());
         Ok(OpenRun { bytes, run, verified })
-    }
-
-    async fn open_postings(&self, entry: &RunEntry) -> Result<OpenPostings, StoreError> {
-        loop {
-            let bytes = self.open_file(&entry.file_name, entry.bytes)?;
-            match open_postings(entry, &*bytes).await {
-                Err(error) if discard_if_wrong(&*bytes, &error) => {}
-                opened => return Ok(OpenPostings { bytes, postings: opened? }),
-            }
-        }
     }
 
     /// Whether a listed segment can be opened, and is closed again.
@@ -398,10 +331,7 @@ impl Files {
 
     /// Whether a listed run can be opened, and is closed again.
     pub(crate) async fn try_run(&self, entry: &RunEntry) -> Result<(), StoreError> {
-        match entry.subject {
-            RunSubject::Logs => self.open_postings(entry).await.map(drop),
-            RunSubject::Transactions | RunSubject::Blocks => self.open_run(entry).await.map(drop),
-        }
+        self.open_run(entry).await.map(drop)
     }
 
     /// Who wants which file.
@@ -471,7 +401,6 @@ impl Files {
             claim: self.claims.claim_listed(&entry.file_name),
             faults: Arc::clone(&self.faults),
             open: OnceLock::new(),
-            postings: OnceLock::new(),
         });
         listed.runs.insert(entry.file_name.clone(), Arc::downgrade(&file));
         file

@@ -14,7 +14,7 @@
 use std::collections::HashSet;
 
 use chain::{BlockNumber, BlockRange};
-use segment::lookup::{RunSpan, plan_runs};
+use segment::index::{RunSpan, plan_runs};
 use segment::{SLOT_BLOCKS, YOUNG_SLOT_BLOCKS};
 
 /// Blocks that are held together.

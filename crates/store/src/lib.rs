@@ -49,7 +49,6 @@ mod published;
 pub mod read;
 mod reader;
 pub mod repair;
-mod run_subject;
 pub mod stat;
 mod store;
 mod view;
@@ -77,7 +76,7 @@ pub use lookups::{SegmentKeys, merge_run_files};
 pub use missing_file::MissingFile;
 pub use published::PublishedHistory;
 pub use reader::{ReadCounts, Reader};
-pub use run_subject::RunSubject;
+pub use segment::index::RunSubject;
 pub use store::{CurrentView, FileFault, Store, Watcher};
 pub use view::{
     BlockFacts, HashedBlock, LogSearch, LoggedRows, OpenTails, StoredBlock, StoredHeader,

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use alloy_primitives::{Address, B256, Bloom, keccak256};
 use segment::LogView;
-use segment::postings::{PostingKey, PostingKind};
+use segment::index::{IndexKey, KeyKind};
 
 /// Values that are hashed for blooms in a step.
 const HASHED_AT_ONCE: usize = 256;
@@ -82,7 +82,7 @@ impl LogQuery {
     /// The lists of values of which a log has one each. None if every log is asked for.
     pub(crate) fn lists(&self) -> Vec<ValueList<'_>> {
         let addresses = ValueList::Addresses(&self.addresses);
-        let topics = self.topics.iter().zip(PostingKind::TOPICS);
+        let topics = self.topics.iter().zip(KeyKind::TOPICS);
         let topics = topics.map(|(wanted, kind)| ValueList::Topics(kind, wanted));
         std::iter::once(addresses).chain(topics).filter(|list| list.len() > 0).collect()
     }
@@ -92,7 +92,7 @@ impl LogQuery {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ValueList<'a> {
     Addresses(&'a [Address]),
-    Topics(PostingKind, &'a [B256]),
+    Topics(KeyKind, &'a [B256]),
 }
 
 impl ValueList<'_> {
@@ -104,15 +104,15 @@ impl ValueList<'_> {
     }
 
     /// Keys of the index for some of them. Each costs a hash: a list of thousands is asked for in parts.
-    pub(crate) fn keys(&self, range: Range<usize>) -> Vec<PostingKey> {
-        self.map(range, PostingKey::of)
+    pub(crate) fn keys(&self, range: Range<usize>) -> Vec<IndexKey> {
+        self.map(range, IndexKey::of)
     }
 
-    fn map<T>(&self, range: Range<usize>, of: impl Fn(PostingKind, &[u8]) -> T) -> Vec<T> {
+    fn map<T>(&self, range: Range<usize>, of: impl Fn(KeyKind, &[u8]) -> T) -> Vec<T> {
         match self {
             Self::Addresses(wanted) => {
                 let wanted = wanted.get(range).unwrap_or_default().iter();
-                wanted.map(|it| of(PostingKind::LogAddress, it.as_slice())).collect()
+                wanted.map(|it| of(KeyKind::LogAddress, it.as_slice())).collect()
             }
             Self::Topics(kind, wanted) => {
                 let wanted = wanted.get(range).unwrap_or_default().iter();

@@ -1,15 +1,11 @@
 //! Keeping the runs: after every change they are the ones that the coverage asks for.
 //!
-//! Knows: which runs stay, which are built from keys, which are merged from their halves.
-//! Never knows: the bytes of a run, or what is found by them.
-//!
 //! A slot whose blocks did not change keeps its keys, so every run of such slots stays true. Only
 //! slots that are not complete change, and those have runs of their own: no large run is built anew.
 //! Large runs are merged when a complete slot is gathered with others, which takes as long as reading
 //! and writing them: whoever has little time is given runs that were prepared beside.
 
-mod hash_slot;
-mod log_slot;
+mod slot;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -18,20 +14,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chain::{BlockNumber, BlockRange};
-use segment::lookup::{Merge, MergeStep, RunSpan, Side, Subject};
-use segment::postings::PostingsMerge;
+use segment::index::{Merge, MergeStep, RunSpan, RunSubject, Side};
 
 use crate::disk::Disk;
 use crate::error::StoreError;
-use crate::files::{Claim, open_postings_on, open_run_on};
+use crate::files::{Claim, open_run_on};
 use crate::layout::plan_lookups;
 use crate::manifest::{Manifest, Network, RunEntry};
 use crate::names::run_name;
 use crate::part::{StagedFile, StagingArea};
-use crate::run_subject::RunSubject;
 
-use hash_slot::build_hash_slot;
-use log_slot::build_log_slot;
+use slot::build_slot;
 
 pub(crate) use sources::RunSources;
 pub use sources::SegmentKeys;
@@ -167,12 +160,7 @@ impl Task<'_> {
     /// Builds the run of one slot.
     fn build_slot(&mut self, subject: RunSubject, span: RunSpan) -> Result<RunEntry, StoreError> {
         let disk = &**self.workshop.disk();
-        let of_hashes = |subject| build_hash_slot(&self.sources, disk, subject, span);
-        let bytes = match subject {
-            RunSubject::Transactions => of_hashes(Subject::Transactions)?,
-            RunSubject::Blocks => of_hashes(Subject::Blocks)?,
-            RunSubject::Logs => build_log_slot(&self.sources, disk, span.first_slot())?,
-        };
+        let bytes = build_slot(&self.sources, disk, subject, span)?;
         let mut part = self.workshop.begin();
         part.append(&bytes)?;
         self.finish(subject, span, part)
@@ -185,62 +173,28 @@ impl Task<'_> {
         right: &RunEntry,
     ) -> Result<RunEntry, StoreError> {
         let disk = &**self.workshop.disk();
-        let names = || (left.file_name.clone(), right.file_name.clone());
-        let part = match left.subject {
-            RunSubject::Transactions | RunSubject::Blocks => {
-                let failed = |cause| {
-                    let (left, right) = names();
-                    StoreError::Merge { left, right, cause }
-                };
-                let (left_run, right_run) = (open_run_on(disk, left)?, open_run_on(disk, right)?);
-                let mut merge = Merge::new(left_run, right_run).map_err(failed)?;
-                self.write_merged(left, right, |supplied, out| {
-                    let supplied =
-                        supplied.map_or(Ok(()), |(side, bytes)| merge.supply(side, bytes));
-                    supplied.and_then(|()| merge.step(out)).map_err(failed)
-                })?
-            }
-            RunSubject::Logs => {
-                let failed = |cause| {
-                    let (left, right) = names();
-                    StoreError::MergePostings { left, right, cause }
-                };
-                let halves = (open_postings_on(disk, left)?, open_postings_on(disk, right)?);
-                let mut merge = PostingsMerge::new(halves.0, halves.1).map_err(failed)?;
-                self.write_merged(left, right, |supplied, out| {
-                    let supplied =
-                        supplied.map_or(Ok(()), |(side, bytes)| merge.supply(side, bytes));
-                    supplied.and_then(|()| merge.step(out)).map_err(failed)
-                })?
-            }
+        let failed = |cause| {
+            let (left, right) = (left.file_name.clone(), right.file_name.clone());
+            StoreError::Merge { left, right, cause }
         };
-        self.finish(left.subject, span, part)
-    }
-
-    /// Writes what a merge gives. `go_on` is given what it asked for, and appends to the buffer.
-    fn write_merged(
-        &self,
-        left: &RunEntry,
-        right: &RunEntry,
-        mut go_on: impl FnMut(Option<(Side, &[u8])>, &mut Vec<u8>) -> Result<MergeStep, StoreError>,
-    ) -> Result<StagedFile, StoreError> {
-        let disk = &**self.workshop.disk();
+        let mut merge =
+            Merge::new(open_run_on(disk, left)?, open_run_on(disk, right)?).map_err(failed)?;
         let mut part = self.workshop.begin();
         let mut bytes = Vec::new();
-        let mut supplied: Option<(Side, Vec<u8>)> = None;
         loop {
             self.check_stop()?;
-            let given = supplied.as_ref().map(|(side, bytes)| (*side, bytes.as_slice()));
-            let step = go_on(given, &mut bytes)?;
+            let step = merge.step(&mut bytes).map_err(failed)?;
             part.append(&bytes)?;
             bytes.clear();
-            let MergeStep::Need { side, range } = step else { return Ok(part) };
+            let MergeStep::Need { side, range } = step else { break };
             let from = match side {
                 Side::Left => left,
                 Side::Right => right,
             };
-            supplied = Some((side, disk.read_range(&from.file_name, range)?));
+            let supplied = disk.read_range(&from.file_name, range)?;
+            merge.supply(side, &supplied).map_err(failed)?;
         }
+        self.finish(left.subject, span, part)
     }
 
     fn finish(

@@ -21,14 +21,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use alloy_primitives::{B256, U256};
 use chain::trust::{Anchor, Epoch};
 use chain::{BlockNumber, BlockRange};
-use segment::lookup::RunSpan;
+use segment::index::{RunSpan, RunSubject};
 
 use crate::block_id::BlockId;
 use crate::disk::{Disk, DiskError, STAGED_END, is_file_name, replace_file};
 use crate::layout::{HeldRange, join_ranges, pending_merges, subtract};
 use crate::lock::LOCK_NAME;
 use crate::names::JOURNAL_NAME;
-use crate::run_subject::RunSubject;
 
 pub(crate) use difference::EntryDifference;
 pub use error::{ManifestConflict, ManifestError, TextFault};

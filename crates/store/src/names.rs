@@ -5,10 +5,9 @@
 
 use alloy_primitives::{B256, hex};
 use chain::BlockRange;
-use segment::lookup::RunSpan;
+use segment::index::{RunSpan, RunSubject};
 
 use crate::layout::{HeldRange, slot_of};
-use crate::run_subject::RunSubject;
 
 /// The genesis.json that a folder keeps.
 pub const GENESIS_NAME: &str = "genesis.json";

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use alloy_primitives::{B256, U256};
 use chain::trust::{Anchor, Epoch, TrustStatus};
 use chain::{BlockNumber, BlockRange, ChainSpec};
-use segment::lookup::Subject;
+use segment::index::RunSubject;
 
 use crate::check::{CheckedGroup, Rebuild, SegmentCheck};
 use crate::disk::{Disk, DiskError};
@@ -468,8 +468,8 @@ impl Repair {
     /// What lookups keep of these blocks, which one segment holds.
     fn read_keys(&self, range: BlockRange) -> Result<SegmentKeys, StoreError> {
         Ok(SegmentKeys {
-            transactions: self.view.read_hash_keys(Subject::Transactions, range)?,
-            blocks: self.view.read_hash_keys(Subject::Blocks, range)?,
+            transactions: self.view.read_hash_keys(RunSubject::Transactions, range)?,
+            blocks: self.view.read_hash_keys(RunSubject::Blocks, range)?,
             logs: None,
         })
     }

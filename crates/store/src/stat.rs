@@ -21,8 +21,8 @@ use crate::limits::Limits;
 use crate::manifest::{Network, SegmentEntry};
 use crate::missing_file::MissingFile;
 use crate::reader::Reader;
-use crate::run_subject::RunSubject;
 use crate::view::View;
+use segment::index::RunSubject;
 
 /// What a data folder holds.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -329,7 +329,7 @@ fn look_at_segments(
     for entry in manifest.segments() {
         match look_at_segment(disk, entry) {
             Ok(()) => {}
-            Err(StoreError::Segment { cause: cause @ Corrupt::Unreleased { .. }, .. }) => {
+            Err(StoreError::Segment { cause: cause @ Corrupt::Unreleased, .. }) => {
                 let file = format!("{}/{}", disk.place(), entry.file_name);
                 return Err(StoreError::Segment { file, cause });
             }

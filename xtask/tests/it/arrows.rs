@@ -15,9 +15,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("quipu-segment", &["quipu-chain"]),
     ("quipu-store", &["quipu-testing", "quipu-segment", "quipu-chain"]),
     ("quipu-testing", &["quipu-store", "quipu-chain"]),
+    ("quipu-node", &["quipu-chain"]),
     (
         "quipu-ingest",
         &[
+            "quipu-node",
             "quipu-testing",
             "quipu-store",
             "quipu-archive",
@@ -34,6 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "quipu-rpc",
             "quipu-ingest",
+            "quipu-node",
             "quipu-replica",
             "quipu-proof",
             "quipu-testing",

@@ -22,7 +22,7 @@ use chain::{BlockNumber, BlockRange, SplitMix64};
 use pool::threads_default;
 use rpc::Service;
 use sample::{Payload, SampleSettings};
-use segment::lookup::{Run, RunOpening, Subject, VerifiedBuckets};
+use segment::index::{IndexKey, Run, RunOpening, RunSubject, VerifiedBuckets};
 use serde_json::json;
 use store::disk::Folder;
 use store::layout::HeldRange;
@@ -196,7 +196,7 @@ struct StoreQuestion<'a> {
     name: &'static str,
     text: &'static str,
     bodies: Vec<Vec<u8>>,
-    probes: Option<(Subject, &'a [B256])>,
+    probes: Option<(RunSubject, &'a [B256])>,
     /// Whether a limit was promised: to ask more runs costs more.
     is_promised: bool,
 }
@@ -229,7 +229,7 @@ fn reads(stores: &[AskedStore; 2], keys: &[Key]) -> Result<Vec<Figure>> {
         absent.filter(|hash| has_no_false_candidate(*hash)).take(reads).collect();
     ensure!(picks.len() == reads, "too few transactions to ask for");
     let unknown = absent.iter().map(|hash| body("eth_getTransactionByHash", json!([hash])));
-    let probes = Some((Subject::Transactions, &*hashes));
+    let probes = Some((RunSubject::Transactions, &*hashes));
     let at = |key: &Key| json!([number(key), format!("{:#x}", key.index.get())]);
     let unknown = StoreQuestion {
         name: "segments_unknown",
@@ -324,10 +324,9 @@ struct RunProbe {
 }
 
 impl RunProbe {
-    fn open(store: &AskedStore, subject: Subject) -> Result<Self> {
+    fn open(store: &AskedStore, subject: RunSubject) -> Result<Self> {
         let mut runs = store.view.manifest().runs().iter();
-        let listed =
-            runs.find(|entry| entry.subject == subject.into()).context("a store without runs")?;
+        let listed = runs.find(|entry| entry.subject == subject).context("a store without runs")?;
         let file = File::open(store.folder.path().join(&listed.file_name))?;
         let mut buffer = Vec::new();
         let mut opening = RunOpening::new(listed.bytes);
@@ -347,15 +346,15 @@ impl RunProbe {
     }
 
     fn of(&mut self, hash: Option<&B256>) -> Result<()> {
-        let hash = hash.context("fewer hashes than requests")?;
-        let range = self.run.bucket_range(hash);
+        let key = IndexKey::of_hash(hash.context("fewer hashes than requests")?);
+        let range = self.run.bucket_range(key);
         let found = if let Some((whole, verified)) = &self.kept {
             let range = usize::try_from(range.start)?..usize::try_from(range.end)?;
             let bucket = whole.get(range).context("a bucket outside of the file")?;
-            self.run.probe_kept(hash, bucket, verified)?
+            self.run.probe_kept(key, bucket, verified)?
         } else {
             read_range(&self.file, range, &mut self.buffer)?;
-            self.run.probe(hash, &self.buffer)?
+            self.run.probe(key, &self.buffer)?
         };
         black_box(found);
         Ok(())

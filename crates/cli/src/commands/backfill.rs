@@ -9,7 +9,7 @@ use chain::trust::{Anchor, Anchors};
 use ingest::backfill::{BackfillError, BackfillSettings, Backfiller};
 use ingest::folder_chain::FolderChain;
 use ingest::import::{ImportError, Unit, plan_units};
-use ingest::upstream::{HeaderClaim, Upstreams, UpstreamsError};
+use node::{HeaderClaim, Upstreams, UpstreamsError};
 use pool::threads_default;
 use store::{View, Writer};
 use tokio::runtime::Runtime;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use anyhow::{Context as _, anyhow, bail, ensure};
 use chain::{BlockRange, ChainSpec};
-use ingest::upstream::{AskLimits, Endpoint, Upstream};
+use node::{AskLimits, Upstream};
 use rpc::compare::{
     AnswerKind, CompareTally, ComparedCall, differences, questions_of_absent, questions_of_block,
     spread,
@@ -32,9 +32,10 @@ const OWN_TIMEOUT: Duration = Duration::from_mins(1);
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let url = parse_node(&args.with).context("--with").map_err(Failure::Usage)?;
     let name = url.name().to_owned();
-    let node = Upstream::new(url.clone(), AskLimits::default()).context("--with");
-    let node = node.map_err(Failure::Usage)?;
-    let endpoint = Endpoint::new(url, AskLimits::default()).context("--with");
+    if !url.is_http() {
+        return Err(Failure::Usage(anyhow!("--with: {name} must be reached over http or https")));
+    }
+    let endpoint = Upstream::new(url, AskLimits::default()).context("--with");
     let endpoint = endpoint.map_err(Failure::Usage)?;
     let folder = DataFolder::open(&args.data)?;
     let coverage = folder.store.view().coverage().to_vec();
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let spec = folder.spec()?;
     let genesis_hash = spec.genesis_hash();
-    let service = service(&folder, spec_by(&node, spec, &runtime));
+    let service = service(&folder, spec_by(&endpoint, spec, &runtime));
     let asking = Comparison {
         service,
         genesis_hash,
@@ -126,7 +127,7 @@ struct Comparison {
     /// That of our chain, where block 0 is not held.
     genesis_hash: Option<B256>,
     receipts: Vec<BlockRange>,
-    endpoint: Endpoint,
+    endpoint: Upstream,
     /// What it is called.
     name: String,
     txs_per_block: u64,
@@ -241,7 +242,7 @@ impl Comparison {
     async fn theirs(&self, question: &ComparedCall) -> anyhow::Result<AnswerKind> {
         let ComparedCall { method, params } = question;
         let place = || format!("{}: asked {method} {params}", self.name);
-        let answer = self.endpoint.ask(question.body()).await.with_context(place)?;
+        let answer = self.endpoint.post(question.body()).await.with_context(place)?;
         AnswerKind::parse(&answer).with_context(place)
     }
 }

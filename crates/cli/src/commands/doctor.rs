@@ -7,8 +7,8 @@ use crate::Failure;
 use crate::args::doctor::DoctorArgs;
 use crate::output::print_lines;
 
+use self::node::examine_nodes;
 use folder::{FolderExam, examine_folder};
-use node::examine_nodes;
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let FolderExam { mut findings, spec, tip, path, writer } = examine_folder(args)?;

@@ -25,7 +25,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use chain::{BlockNumber, ChainSpec};
 use ingest::folder_chain::FolderChain;
-use ingest::upstream::UpstreamUrl;
+use node::UpstreamUrl;
 use rpc::http::{HttpSettings, Listener, MetricsListener, Server, Tls};
 use rpc::{AdmissionSettings, PassThroughMethod, Service, ServiceSettings, UnknownHash};
 use store::Store;

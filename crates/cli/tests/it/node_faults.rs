@@ -164,7 +164,7 @@ fn what_is_held_is_served_at_once_whatever_the_node_does() {
         wait_ready(&served, |reasons| reasons.iter().any(|it| it.contains("to be retried")));
         if *url == busy.url {
             // The node's own words, and not that it said nothing.
-            let expected = "HTTP 429, to be left alone for 60 s";
+            let expected = "HTTP 429, retry after 60 s";
             wait_ready(&served, |reasons| reasons.iter().any(|it| it.contains(expected)));
         }
         assert_eq!(served.result("eth_blockNumber", &json!([])), "0x63");
@@ -194,7 +194,7 @@ fn a_node_that_falls_silent_is_told_within_two_block_times_and_its_return_too() 
     gate.be(Mood::Silent);
     check_stops(served, "silent again");
     let said: Vec<String> = said.into_iter().collect();
-    for once in ["does not answer", "answers again", "no upstream reports its tip"] {
+    for once in ["upstream backing off", "upstream healthy again", "no upstream reports its tip"] {
         assert_eq!(said.iter().filter(|line| line.contains(once)).count(), 1, "{once}: {said:#?}");
     }
 }
@@ -268,7 +268,7 @@ fn an_empty_folder_whose_chain_nobody_tells_waits_for_its_node() {
 
 /// Seen: one node of another chain among several ended the server.
 #[test]
-fn a_node_of_another_chain_is_set_aside_and_the_others_are_followed() {
+fn a_node_of_another_chain_is_quarantined_and_the_others_are_followed() {
     let data = Data::imported();
     let node = Served::start(&data.path(), &[]);
     let well = Gate::before(node.address(), Mood::Well);
@@ -283,7 +283,7 @@ fn a_node_of_another_chain_is_set_aside_and_the_others_are_followed() {
             Served::start_logged(&copy, &[&args[..], &["--poll-every", "50"]].concat());
         wait_ready(&served, <[String]>::is_empty);
         assert_eq!(served.result("eth_blockNumber", &json!([])), "0x63");
-        let line = said.iter().find(|line| line.contains("set aside")).unwrap();
+        let line = said.iter().find(|line| line.contains("upstream quarantined")).unwrap();
         assert!(line.contains("ERROR") && line.contains(expected) && line.contains(name), "{line}");
         check_stops(served, "one of two");
     }
@@ -324,7 +324,7 @@ fn a_node_that_fails_is_named_and_no_other_is_spoken_of() {
         let mut said = Vec::new();
         let is_told = |said: &[String], url: &str| {
             let name = url.trim_start_matches("http://");
-            said.iter().any(|it| it.contains("does not answer") && it.contains(name))
+            said.iter().any(|it| it.contains("upstream backing off") && it.contains(name))
         };
         while !urls.iter().all(|url| is_told(&said, url)) {
             let line = lines.recv_timeout(Duration::from_mins(1));

@@ -12,15 +12,15 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use alloy_primitives::{B256, Bytes};
-use chain::{Block, BlockRange, Candidate, Fault, Mismatch, RuleFault};
+use chain::{BlockRange, Candidate, Fault, Mismatch, RuleFault};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use node::{NodeBlock, SourceFault, UpstreamsError, WantedBlock};
 use tokio::sync::Notify;
 
 use super::Backfiller;
 use crate::import::{AccountableBlocks, Link};
 use crate::prove::Blocks;
 use crate::stop::{is_stopped, until_stopped};
-use crate::upstream::{NodeBlock, SourceFault, ToldSenders, UpstreamsError, WantedBlock};
 
 /// Blocks that are asked for in one message, each with its receipts.
 const BLOCKS_PER_MESSAGE: usize = 8;
@@ -51,8 +51,6 @@ struct SourceState {
     bytes: u64,
     /// Who told which block.
     members: BTreeMap<u64, usize>,
-    /// Whom they tell as senders, of blocks that are being proven.
-    senders: BTreeMap<u64, ToldSenders>,
     failure: Option<UpstreamsError>,
     /// No further block is delivered.
     is_ended: bool,
@@ -286,25 +284,10 @@ impl Blocks for UpstreamBlocks<'_> {
             return Err(SourceFault::Upstreams(UpstreamsError::Stopped));
         }
         let (member_index, block) = self.take(number)?;
-        let rebuilt = block.rebuild(self.backfiller.spec).map_err(|cause| {
+        block.rebuild(self.backfiller.spec).map_err(|cause| {
             let name = self.backfiller.upstreams.name(member_index).to_owned();
             SourceFault::Fetch { name, member_index, cause }
-        });
-        let (candidate, senders) = rebuilt?;
-        self.lock().senders.insert(number, senders);
-        Ok(candidate)
-    }
-
-    fn note_proven(&self, block: &Block) {
-        let number = block.header.number;
-        let (senders, member_index) = {
-            let mut state = self.lock();
-            (state.senders.remove(&number), state.members.get(&number).copied())
-        };
-        let found = senders.and_then(|senders| senders.find_false(block));
-        if let Some((found, member_index)) = found.zip(member_index) {
-            self.backfiller.upstreams.told_sender(member_index, number, found);
-        }
+        })
     }
 
     /// Links are checked when the pieces are joined: a block is fetched once.
@@ -344,7 +327,7 @@ mod tests {
     use super::*;
     use crate::backfill::BackfillSettings;
     use crate::prove::NoProgress;
-    use crate::upstream::{AskLimits, RestLimits, Upstreams};
+    use node::{AskLimits, RestLimits, Upstreams};
 
     /// Why a reader of block 7 gets none from a source that fetches `order`.
     fn read_in_vain(order: Vec<u64>, runtime: &tokio::runtime::Runtime) -> String {

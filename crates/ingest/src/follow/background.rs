@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use chain::trust::Anchors;
 use chain::{BlockRange, ChainSpec};
+use node::{PauseRange, Upstreams};
 use store::layout::{HeldRange, join_ranges};
 use store::{CommitFacts, Drafting, NewSegment, StoreError};
 use tokio::runtime::Handle;
@@ -22,12 +23,10 @@ use tracing::{error, info, warn};
 
 use super::{CommitRequest, StatusBoard};
 use crate::backfill::{BackfillError, BackfillSettings, Backfiller};
-use crate::backoff::PauseRange;
 use crate::import::Merger;
 use crate::import::{Unit, plan_units};
 use crate::prove::NoProgress;
 use crate::stop::is_stopped;
-use crate::upstream::Upstreams;
 
 /// Before a unit that was not taken is asked for again. Twice as long after each further failure: what
 /// is refused is fetched whole every time.

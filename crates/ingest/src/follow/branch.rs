@@ -7,12 +7,10 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use chain::{Block, BlockNumber, BlockRange, Verified};
+use node::{BlockTag, CLAIMS_PER_STEP, HeaderClaim, NodeBlock, UpstreamsError, WantedBlock};
 
 use super::error::FinalityConflict;
 use super::{BlockNumberAndHash, FollowError, Follower, sealed_tip};
-use crate::upstream::{
-    BlockTag, CLAIMS_PER_STEP, HeaderClaim, NodeBlock, UpstreamsError, WantedBlock,
-};
 
 /// Blocks that are asked for in one message on the way up.
 const BLOCKS_PER_MESSAGE: u64 = 8;

@@ -6,7 +6,7 @@ use store::StoreError;
 use store::head::HeadError;
 use thiserror::Error;
 
-use crate::upstream::{FetchError, UpstreamsError};
+use node::{FetchError, UpstreamsError};
 
 /// Two chains that differ at a block that is final here.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]

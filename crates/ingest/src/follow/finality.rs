@@ -9,13 +9,13 @@ use std::time::Duration;
 use chain::BlockNumber;
 use chain::trust::Anchor;
 use futures_util::future::join_all;
+use node::{BlockTag, CLAIMS_MAX, CLAIMS_PER_STEP, HeaderClaim, UpstreamsError};
 use store::{BlockId, CommitFacts, Finality, StoreError, YOUNG_SLOT_BLOCKS};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::{BlockNumberAndHash, FollowError, Follower};
 use crate::import::network_of;
-use crate::upstream::{BlockTag, CLAIMS_MAX, CLAIMS_PER_STEP, HeaderClaim, UpstreamsError};
 
 /// After this long no more headers are requested on the way from a final block down to the tip.
 const WALK_TIME: Duration = Duration::from_secs(2);

@@ -9,11 +9,11 @@
 
 use alloy_primitives::B256;
 use chain::{Block, BlockNumber, Fault, Mismatch, StepFields, Verified, check_step, decode_header};
+use node::FetchError;
 use store::read::block_on;
 use store::{Reader, StoreError};
 
 use super::{FollowError, Follower};
-use crate::upstream::FetchError;
 
 impl Follower {
     /// Holds blocks, lowest first, against their parents, where those are held or among them.

@@ -8,12 +8,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use node::{AgreedTip, TipNews, Upstreams};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::warn;
 
 use super::StatusBoard;
-use crate::upstream::{AgreedTip, TipNews, Upstreams};
 
 /// With a subscription nodes are asked all the same, this often: news may be lost.
 const POLL_SUBSCRIBED: Duration = Duration::from_secs(6);

@@ -6,11 +6,11 @@
 use std::ops::ControlFlow;
 
 use chain::{Block, Start, Verified, Verifier};
+use node::{HeaderClaim, NodeBlock, UpstreamsError};
 use pool::map_in_order;
 
 use super::{FollowError, Follower};
 use crate::stop::is_stopped;
-use crate::upstream::{HeaderClaim, NodeBlock, UpstreamsError};
 
 impl Follower {
     /// Proves blocks whose hashes and parents are known beforehand, over all cores.
@@ -22,7 +22,7 @@ impl Follower {
         let prove_one = |(member_index, block, claim): (usize, NodeBlock, HeaderClaim)| {
             let name = || self.upstreams.name(member_index).to_owned();
             let refused = |error: FollowError| (member_index, Box::new(error));
-            let (candidate, senders) = block
+            let candidate = block
                 .rebuild(&self.spec)
                 .map_err(|cause| refused(FollowError::Fetch { name: name(), cause }))?;
             let start = match claim.number.checked_sub(1) {
@@ -30,16 +30,12 @@ impl Follower {
                 None => Start::At(0),
             };
             let verified = Verifier::new(&self.spec, &self.anchors, start).verify(candidate);
-            let verified = verified.map_err(|mismatch| {
+            verified.map_err(|mismatch| {
                 refused(match block.unknown_fork_of(&mismatch) {
                     Some(cause) => FollowError::Fetch { name: name(), cause },
                     None => FollowError::False { name: name(), mismatch },
                 })
-            })?;
-            if let Some(found) = senders.find_false(&verified) {
-                self.upstreams.told_sender(member_index, claim.number, found);
-            }
-            Ok(verified)
+            })
         };
         let outcome =
             map_in_order(
@@ -70,7 +66,9 @@ impl Follower {
     pub(super) fn blame(&self, member_index: usize, error: &FollowError) {
         match error {
             FollowError::Fetch { cause, .. } => self.upstreams.blame(member_index, cause),
-            FollowError::False { .. } => self.upstreams.lied(member_index, &error.to_string()),
+            FollowError::False { .. } => {
+                self.upstreams.quarantine(member_index, &error.to_string());
+            }
             FollowError::Upstreams(_)
             | FollowError::Store(_)
             | FollowError::Moved { .. }

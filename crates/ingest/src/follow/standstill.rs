@@ -6,13 +6,13 @@
 use std::time::Duration;
 
 use alloy_primitives::B256;
+use node::{BlockTag, UpstreamsError};
 use store::StoreError;
 use store::head::HeadError;
 use tokio::time::Instant;
 use tracing::warn;
 
 use super::{FinalityConflict, FollowError, Follower};
-use crate::upstream::{BlockTag, UpstreamsError};
 
 /// After so long the whole way is tried again: a node may offer raw headers by then.
 const RETRY_EVERY: Duration = Duration::from_mins(1);

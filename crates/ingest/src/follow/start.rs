@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use chain::{Block, BlockNumber, BlockRange, Verified};
+use node::{BlockTag, CLAIMS_PER_STEP, HeaderClaim, UpstreamsError, WantedBlock};
 use store::{BlockId, StoreError};
 use tracing::{info, warn};
 
 use super::{BlockNumberAndHash, FinalityConflict, FollowError, Follower};
-use crate::upstream::{BlockTag, CLAIMS_PER_STEP, HeaderClaim, UpstreamsError, WantedBlock};
 
 /// How often the same headers are requested again from nodes that have others in their places.
 const WALK_TRIES: u32 = 3;

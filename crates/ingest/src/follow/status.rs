@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use chain::BlockRange;
+use node::{AgreedTip, HeaderClaim, LogLimit, UpstreamStatus, Upstreams, UpstreamsError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::info;
 
 use super::FollowError;
 use super::error::FinalityConflict;
-use crate::log_limit::LogLimit;
-use crate::upstream::{AgreedTip, HeaderClaim, UpstreamStatus, Upstreams, UpstreamsError};
 
 /// The time between two blocks, where no headers tell it.
 const BLOCK_TIME_DEFAULT: Duration = Duration::from_secs(12);
@@ -494,7 +493,7 @@ mod tests {
     use chain::ChainSpec;
 
     use super::*;
-    use crate::upstream::{AskLimits, RestLimits};
+    use node::{AskLimits, RestLimits};
 
     /// Lets something fail, and tells whether it is to be logged.
     type Failure<'a> = &'a dyn Fn(&StatusBoard) -> bool;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::Bytes;
-use chain::{Block, BlockNumber, BlockRange, Candidate, Fault, Mismatch};
+use chain::{BlockNumber, BlockRange, Candidate, Fault, Mismatch};
 use store::read::block_on;
 use store::{Reader, StoreError, View};
 
@@ -44,12 +44,6 @@ where
 
     fn block_bytes(&self, number: u64) -> u64 {
         self.source.block_bytes(number)
-    }
-
-    fn note_proven(&self, block: &Block) {
-        if self.part.contains(block.header.number) {
-            self.source.note_proven(block);
-        }
     }
 
     fn refuse(&self, mismatch: Mismatch) -> ImportError {

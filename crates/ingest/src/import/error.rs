@@ -2,10 +2,9 @@
 
 use archive::ArchiveError;
 use chain::BlockRange;
+use node::SourceFault;
 use store::StoreError;
 use thiserror::Error;
-
-use crate::upstream::SourceFault;
 
 /// Why a file, or a unit of an upstream's blocks, was not taken. Nothing of it is held then.
 #[derive(Debug, Error)]

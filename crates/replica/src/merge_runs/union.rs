@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use segment::lookup::{RunSpan, plan_runs};
+use segment::index::{RunSpan, plan_runs};
 use store::RunSubject;
 use store::layout::{slot_of, slot_range};
 use store::manifest::{Edit, Manifest, ManifestConflict, Network, RunEntry, SegmentEntry};

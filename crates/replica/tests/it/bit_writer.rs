@@ -1,4 +1,4 @@
-//! Numbers packed from the lowest bit of each byte upwards, as docs/format-lookup.md has them.
+//! Numbers packed from the lowest bit of each byte upwards, as docs/format-index.md has them.
 
 /// Bits that are added up to bytes.
 #[derive(Debug, Default)]

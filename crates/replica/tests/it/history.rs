@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
 use chain::{BlockRange, SplitMix64};
-use segment::lookup::{Position, RunBuilder, RunSpan, Subject, merge_files};
-use segment::postings::{PostingKey, PostingKind, PostingsBuilder, merge_posting_files};
-use segment::{FOOTER_BYTES, Footer, SLOT_BLOCKS, SegmentFacts};
+use segment::index::{
+    IndexKey, KeyKind, Merge, MergeStep, OrdinalsBuilder, Position, PostingsBuilder, Run, RunSpan,
+    RunSubject, Side,
+};
+use segment::{FOOTER_BYTES, Footer, SLOT_BLOCKS, SegmentFacts, slice};
 use sha2::{Digest as _, Sha256};
-use store::RunSubject;
 use store::disk::Disk;
 use store::layout::{HeldRange, plan_lookups, plan_segments};
 use store::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
@@ -117,8 +118,8 @@ pub(crate) fn segment(
 
 /// A footer whose tail is empty: its length is private to the format, and taken from one that was written.
 fn footer(facts: SegmentFacts, digest: B256) -> Vec<u8> {
-    let mut bytes = b"QUIPUSEG".to_vec();
-    bytes.extend(4_u32.to_le_bytes());
+    let mut bytes = b"QuipuSeg".to_vec();
+    bytes.extend(1_u32.to_le_bytes());
     bytes.extend(u32::from(facts.has_receipts).to_le_bytes());
     let range = facts.range;
     for number in [range.first(), range.count(), facts.transaction_count, 0, 0, 0, 0, 0] {
@@ -140,18 +141,12 @@ fn run_bytes(branch: Branch, subject: RunSubject, span: RunSpan) -> Vec<u8> {
         let half = span.slot_count() / 2;
         let left = RunSpan::new(span.first_slot(), half).unwrap();
         let right = RunSpan::new(span.first_slot() + half, half).unwrap();
-        let halves = (run_bytes(branch, subject, left), run_bytes(branch, subject, right));
-        return match subject {
-            RunSubject::Logs => merge_posting_files(&halves.0, &halves.1).unwrap(),
-            RunSubject::Blocks | RunSubject::Transactions => {
-                merge_files(&halves.0, &halves.1).unwrap()
-            }
-        };
+        return merged(&run_bytes(branch, subject, left), &run_bytes(branch, subject, right));
     }
     let slot = span.first_slot();
     let first = slot * SLOT_BLOCKS;
     let hashes = |subject| {
-        let mut builder = RunBuilder::new(subject, span);
+        let mut builder = OrdinalsBuilder::new(subject, span);
         for ordinal in 0..5 {
             let hash = sha(branch.hash(first + u64::from(ordinal)).as_slice());
             builder.push(&hash, Position { slot, ordinal }).unwrap();
@@ -159,15 +154,25 @@ fn run_bytes(branch: Branch, subject: RunSubject, span: RunSpan) -> Vec<u8> {
         builder.finish().unwrap()
     };
     match subject {
-        RunSubject::Blocks => hashes(Subject::Blocks),
-        RunSubject::Transactions => hashes(Subject::Transactions),
+        RunSubject::Blocks | RunSubject::Transactions => hashes(subject),
         RunSubject::Logs => {
             let mut builder = PostingsBuilder::new(slot);
-            let key = PostingKey::of(PostingKind::LogAddress, branch.hash(first).as_slice());
+            let key = IndexKey::of(KeyKind::LogAddress, branch.hash(first).as_slice());
             builder.push(key, first, 3).unwrap();
             builder.finish().unwrap()
         }
     }
+}
+
+fn merged(left: &[u8], right: &[u8]) -> Vec<u8> {
+    let [left_run, right_run] = [left, right].map(|file| Run::from_file(file).unwrap());
+    let mut merge = Merge::new(left_run, right_run).unwrap();
+    let mut bytes = Vec::new();
+    while let MergeStep::Need { side, range } = merge.step(&mut bytes).unwrap() {
+        let file = if side == Side::Left { left } else { right };
+        merge.supply(side, slice(file, &range)).unwrap();
+    }
+    bytes
 }
 
 pub(crate) fn run(branch: Branch, subject: RunSubject, span: RunSpan) -> (RunEntry, Vec<u8>) {

@@ -29,10 +29,6 @@ impl KeyBuckets {
         Self { key_bits, bucket_count, mean: key_count / bucket_count, wanted }
     }
 
-    pub(crate) fn key_count(&self) -> u64 {
-        self.mean * self.bucket_count
-    }
-
     /// By how many keys a bucket and its neighbour differ from the mean: five standard deviations at most.
     fn surplus(&self, pair: u64) -> u64 {
         SplitMix64::at(pair) % (5 * self.mean.isqrt() + 1)
@@ -47,12 +43,6 @@ impl KeyBuckets {
         } else {
             self.mean - self.surplus(bucket / 2)
         }
-    }
-
-    /// How many keys come before a bucket.
-    pub(crate) fn count_before(&self, bucket: u64) -> u64 {
-        let odd = if bucket % 2 == 1 { self.surplus(bucket / 2) } else { 0 };
-        self.mean * bucket + odd
     }
 
     /// The lowest key of a bucket.

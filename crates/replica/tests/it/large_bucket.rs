@@ -8,9 +8,7 @@ use std::sync::Arc;
 use alloy_primitives::{B256, U256, hex};
 use chain::BlockRange;
 use segment::SLOT_BLOCKS;
-use segment::lookup::{Position, RunSpan, Subject};
-use segment::postings::PostingKey;
-use store::RunSubject;
+use segment::index::{IndexKey, Position, RunSpan, RunSubject};
 use store::layout::{HeldRange, plan_lookups, slot_of};
 use store::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
 use store::names::{run_name, segment_name};
@@ -132,7 +130,7 @@ impl Places {
         let rare = |segment: &TrueSegment| {
             let slot = slot_of(segment.entry.range.first());
             (0..).zip(RARE).map(move |(ordinal, address)| PlacedValue {
-                key: PostingKey::of_address(&address),
+                key: IndexKey::of_address(&address),
                 slot,
                 block: FIRST_WITH_TRANSACTION + 16 * ordinal,
             })
@@ -146,13 +144,12 @@ impl Places {
 
     /// The three runs of a span, each slot with so many times less than a complete one.
     fn runs(&self, span: RunSpan, share: u64) -> [(RunSubject, Arc<dyn ObjectBytes>); 3] {
-        let hashes = |subject, keys, wanted| Arc::new(SizedRun::new(subject, span, keys, wanted));
+        let hashes = |subject, keys, wanted| -> (RunSubject, Arc<dyn ObjectBytes>) {
+            (subject, Arc::new(SizedRun::new(subject, span, keys, wanted)))
+        };
         [
-            (
-                RunSubject::Transactions,
-                hashes(Subject::Transactions, SLOT_TRANSACTIONS / share, &self.transactions),
-            ),
-            (RunSubject::Blocks, hashes(Subject::Blocks, SLOT_BLOCKS / share, &self.blocks)),
+            hashes(RunSubject::Transactions, SLOT_TRANSACTIONS / share, &self.transactions),
+            hashes(RunSubject::Blocks, SLOT_BLOCKS / share, &self.blocks),
             (
                 RunSubject::Logs,
                 Arc::new(SizedPostings::new(span, SLOT_POSTINGS / share, &self.logs)),

@@ -1,18 +1,13 @@
 //! What runs are made of: the segments of before and after, and the keys of those that are new.
-//!
-//! Knows: which slots have which blocks, and which slots have a log index.
-//! Never knows: how a run is built.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use chain::BlockRange;
-use segment::lookup::{HashPrefix, RunSpan, Subject};
-use segment::postings::PostingsBuilder;
+use segment::index::{IndexKey, PostingsBuilder, RunSpan, RunSubject};
 
 use crate::error::StoreError;
 use crate::layout::{HeldRange, join_ranges, overlap, slot_of, slot_range};
 use crate::manifest::{Manifest, SegmentEntry};
-use crate::run_subject::RunSubject;
 
 /// The longest run of a single slot that is read whole: a slot of 2^24 transactions.
 pub(super) const SLOT_RUN_BYTES_MAX: u64 = 128 << 20;
@@ -21,18 +16,19 @@ pub(super) const SLOT_RUN_BYTES_MAX: u64 = 128 << 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentKeys {
     /// Of every transaction's hash.
-    pub transactions: Vec<HashPrefix>,
+    pub transactions: Vec<IndexKey>,
     /// Of every block's hash.
-    pub blocks: Vec<HashPrefix>,
+    pub blocks: Vec<IndexKey>,
     /// Of the addresses and topics of its logs; `None` if nobody wants a log index.
     pub logs: Option<PostingsBuilder>,
 }
 
 impl SegmentKeys {
-    pub(super) fn of(&self, subject: Subject) -> &[HashPrefix] {
+    pub(super) fn of(&self, subject: RunSubject) -> &[IndexKey] {
         match subject {
-            Subject::Transactions => &self.transactions,
-            Subject::Blocks => &self.blocks,
+            RunSubject::Transactions => &self.transactions,
+            RunSubject::Blocks => &self.blocks,
+            RunSubject::Logs => &[],
         }
     }
 

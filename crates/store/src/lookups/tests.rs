@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, U256, keccak256};
 use chain::BlockRange;
-use segment::postings::{PostingKey, PostingKind, PostingsBuilder};
+use segment::index::{IndexKey, KeyKind, PostingsBuilder, RunSubject};
 
 use crate::disk::Disk as _;
 use crate::disk::faulty::FaultyDisk;
@@ -14,17 +14,16 @@ use crate::files::{Claim, FileClaims};
 use crate::lookups::{RunSources, SegmentKeys, build_runs};
 use crate::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
 use crate::part::StagingArea;
-use crate::run_subject::RunSubject;
 
 /// A segment of a slot that is complete, as far as lookups are concerned.
 fn slot_segment(slot: u64) -> (SegmentEntry, SegmentKeys) {
     let prefix = |what: u8, index: u64| {
         let seed = [&[what][..], &slot.to_be_bytes(), &index.to_be_bytes()].concat();
-        segment::lookup::HashPrefix::of(&keccak256(seed))
+        IndexKey::of_hash(&keccak256(seed))
     };
     let mut logs = PostingsBuilder::new(slot);
     for index in 0..1000 + slot {
-        let value = PostingKey::of(PostingKind::Topic1, &(index / 3).to_be_bytes());
+        let value = IndexKey::of(KeyKind::Topic1, &(index / 3).to_be_bytes());
         logs.push(value, slot * 8192 + index * 7, index % 300).unwrap();
     }
     let keys = SegmentKeys {

@@ -3,12 +3,11 @@
 use alloy_primitives::{B256, U256};
 use chain::BlockRange;
 use chain::trust::Anchor;
-use segment::lookup::{RunSpan, SpanError};
+use segment::index::{RunSpan, RunSubject, SpanError};
 use thiserror::Error;
 
 use super::{MANIFEST_BYTES_MAX, MANIFEST_NAME};
 use crate::disk::DiskError;
-use crate::run_subject::RunSubject;
 
 /// What the first line of a manifest's text says before the version.
 pub(super) const TITLE: &str = "quipu manifest ";

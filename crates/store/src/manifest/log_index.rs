@@ -1,11 +1,10 @@
 //! What a manifest says of the log index: whether it is wanted, and which slots have it.
 
 use chain::BlockRange;
-use segment::lookup::RunSpan;
+use segment::index::{RunSpan, RunSubject};
 
 use super::{Manifest, SegmentEntry};
 use crate::layout::{join_ranges, slot_of};
-use crate::run_subject::RunSubject;
 
 impl Manifest {
     /// Whether new blocks get no log index.

@@ -27,12 +27,11 @@ use std::fmt::{Display, Write as _};
 use std::str::{FromStr, Split};
 
 use chain::{BlockNumber, BlockRange};
-use segment::lookup::RunSpan;
+use segment::index::{RunSpan, RunSubject};
 
 use super::error::{TITLE, TextFault, VERSION, VERSION_UNPROVEN, VERSION_WITHOUT_LOGS};
 use super::{HeadRecord, Manifest, Network, RunEntry, SegmentEntry};
 use crate::block_id::BlockId;
-use crate::run_subject::RunSubject;
 
 const UNKNOWN: &str = "-";
 const LOG_INDEX: &str = "log-index";

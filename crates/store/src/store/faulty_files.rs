@@ -7,12 +7,12 @@ use std::sync::PoisonError;
 
 use super::{Store, look_at_segments};
 use crate::error::StoreError;
-use crate::files::{FaultKind, open_postings_on, open_run_on};
+use crate::files::{FaultKind, open_run_on};
 use crate::manifest::RunEntry;
 use crate::missing_file::MissingFile;
 use crate::read::block_on;
-use crate::run_subject::RunSubject;
 use crate::view::View;
+use segment::index::RunSubject;
 
 /// A listed file that cannot be read, or not all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,13 +64,7 @@ impl Store {
     fn look_at_runs(&self) -> Vec<(String, StoreError)> {
         let view = self.view();
         let look = |entry: &RunEntry| {
-            let looked = match entry.subject {
-                RunSubject::Logs => open_postings_on(&*self.disk, entry).map(drop),
-                RunSubject::Transactions | RunSubject::Blocks => {
-                    open_run_on(&*self.disk, entry).map(drop)
-                }
-            };
-            let error = looked.err()?;
+            let error = open_run_on(&*self.disk, entry).err()?;
             Some((entry.file_name.clone(), error))
         };
         view.manifest().runs().iter().filter_map(look).collect()

@@ -17,8 +17,7 @@ use chain::{BlockNumber, BlockRange};
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use segment::TxOrdinal;
-use segment::lookup::Positions;
-use segment::postings::PostingKey;
+use segment::index::{IndexKey, Positions, RunSubject};
 
 use super::View;
 use super::sealed::LayerIndex;
@@ -28,7 +27,6 @@ use crate::files::{OpenSegment, SegmentFile};
 use crate::layout::slot_of;
 use crate::log_query::ValueList;
 use crate::reader::{ReadCounts, Reader};
-use crate::run_subject::RunSubject;
 
 /// Values that each run of the log index is asked for ahead of a search.
 const VALUES_MAX: usize = 32;
@@ -119,7 +117,7 @@ impl View {
             span.first_slot() <= last && first < span.end_slot()
         });
         let keys = lists.iter().flat_map(|list| list.keys(0..list.len().min(VALUES_MAX)));
-        let keys: Vec<PostingKey> = keys.take(VALUES_MAX).collect();
+        let keys: Vec<IndexKey> = keys.take(VALUES_MAX).collect();
         let asked = runs.flat_map(|(_, run)| keys.iter().map(move |key| (run, *key)));
         join_all(asked.map(async |(run, key)| {
             let _ = self.ask_value(run, key).await;

@@ -4,7 +4,7 @@
 //! Never knows: the bytes of a run, or which runs there are.
 
 use chain::BlockRange;
-use segment::lookup::{HashPrefix, Subject};
+use segment::index::{IndexKey, RunSubject};
 
 use super::View;
 use crate::error::StoreError;
@@ -15,22 +15,23 @@ impl View {
     /// What a hash lookup keeps of these blocks, in their order.
     pub(crate) fn read_hash_keys(
         &self,
-        subject: Subject,
+        subject: RunSubject,
         range: BlockRange,
-    ) -> Result<Vec<HashPrefix>, StoreError> {
+    ) -> Result<Vec<IndexKey>, StoreError> {
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
         let mut keys = Vec::new();
         for number in range.numbers() {
             let absent = StoreError::NotHeld { number };
             match subject {
-                Subject::Blocks => {
+                RunSubject::Blocks => {
                     let hash = block_on(self.read_hash(&mut reader, number))?.ok_or(absent)?;
-                    keys.push(HashPrefix::of(&hash));
+                    keys.push(IndexKey::of_hash(&hash));
                 }
-                Subject::Transactions => {
+                RunSubject::Transactions => {
                     let block = block_on(self.read_hashes(&mut reader, number))?.ok_or(absent)?;
-                    keys.extend(block.hashes.iter().map(HashPrefix::of));
+                    keys.extend(block.hashes.iter().map(IndexKey::of_hash));
                 }
+                RunSubject::Logs => {}
             }
         }
         Ok(keys)

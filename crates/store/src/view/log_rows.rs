@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use chain::{BlockNumber, BlockRange};
 use futures_util::future::try_join_all;
-use segment::postings::PostingsBuilder;
+use segment::index::PostingsBuilder;
 use segment::{BlockPlace, RowPosition, RowSet, TxIndex};
 
 use super::{BlockFacts, StoredBlock, View};

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use chain::{BlockNumber, BlockRange};
-use segment::postings::{BlockParts, transactions_of};
+use segment::index::{BlockParts, RunSubject, transactions_of};
 use segment::{SLOT_BLOCKS, TxIndex};
 
 use super::View;
@@ -24,7 +24,6 @@ use crate::files::RunFile;
 use crate::layout::{overlap, slot_of};
 use crate::log_query::{BloomQuery, LogQuery, ValueList};
 use crate::reader::Reader;
-use crate::run_subject::RunSubject;
 
 use run_places::{PartsSearch, QuestionStep, RunPlaces, RunQuestion};
 

@@ -6,7 +6,7 @@
 use alloy_primitives::{B256, keccak256};
 use chain::BlockNumber;
 use futures_util::StreamExt as _;
-use segment::lookup::{Position, Positions, Subject};
+use segment::index::{IndexKey, Position, Positions, RunSubject};
 use segment::{RowParts, SLOT_BLOCKS, TxOrdinal};
 
 use super::sealed::LayerIndex;
@@ -16,7 +16,6 @@ use crate::files::RunFile;
 use crate::missing_file::MissingFile;
 use crate::read::fetch;
 use crate::reader::{ReadCounts, Reader};
-use crate::run_subject::RunSubject;
 
 impl View {
     /// A transaction by its hash, proven by hashing it.
@@ -177,17 +176,18 @@ impl View {
         counts: &mut ReadCounts,
     ) -> Result<Positions, StoreError> {
         let open = file.opened(&self.files).await?;
-        let range = open.run.bucket_range(&hash);
+        let key = IndexKey::of_hash(&hash);
+        let range = open.run.bucket_range(key);
         if range.is_empty() {
             return Ok(Positions::default());
         }
         counts.count_lookup();
         let positions = if let Some(bucket) = open.bytes.resident(&range) {
-            open.run.probe_kept(&hash, bucket, &open.verified)
+            open.run.probe_kept(key, bucket, &open.verified)
         } else {
             let fetched = fetch(&*open.bytes, range, buffer).await;
             fetched.map_err(|error| file.unread(error))?;
-            open.run.probe(&hash, buffer)
+            open.run.probe(key, buffer)
         };
         positions.map_err(|cause| file.corrupt(cause))
     }
@@ -196,11 +196,11 @@ impl View {
     pub(crate) async fn probe_slot(
         &self,
         reader: &mut Reader,
-        subject: Subject,
+        subject: RunSubject,
         slot: u64,
         hash: B256,
     ) -> Result<Positions, StoreError> {
-        let mut runs = self.sealed.runs_of(subject.into());
+        let mut runs = self.sealed.runs_of(subject);
         match runs.find(|(_, run)| run.entry.span.contains(slot)) {
             Some((_, run)) => self.probe(reader, run, hash).await,
             None => Ok(Positions::default()),

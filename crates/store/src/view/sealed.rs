@@ -23,7 +23,7 @@ use crate::layout::{join_ranges, slot_of, subtract};
 use crate::manifest::{Manifest, RunEntry, SegmentEntry};
 use crate::missing_file::MissingFile;
 use crate::published::AdmittedHistory;
-use crate::run_subject::RunSubject;
+use segment::index::RunSubject;
 
 /// All sealed blocks of a view.
 #[derive(Debug)]

@@ -5,9 +5,9 @@
 //! Never knows: how postings are made.
 
 use super::{CommitExtras, CommitFacts, Writer};
-use crate::check::check_postings;
+use crate::check::check_run_file;
 use crate::error::StoreError;
-use crate::run_subject::RunSubject;
+use segment::index::RunSubject;
 
 impl Writer {
     /// Says whether new blocks get a log index. A folder that has one keeps it whole: it is refused to
@@ -36,7 +36,7 @@ impl Writer {
         let view = self.view();
         let mut damaged = Vec::new();
         for entry in view.manifest().runs_of(RunSubject::Logs) {
-            match check_postings(&**self.store.disk(), entry) {
+            match check_run_file(&**self.store.disk(), entry) {
                 Ok(()) => {}
                 // A disk that fails says nothing of a file.
                 Err(StoreError::Disk(error)) if !error.is_of_file() => return Err(error.into()),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chain::trust::Anchors;
 use chain::{ChainSpec, Start, Verifier};
-use ingest::upstream::{
+use node::{
     AskLimits, BlockTag, FetchError, MethodUse, MissingMethod, Upstream, UpstreamUrl, WantedBlock,
 };
 use store::BlockId;
@@ -184,11 +184,10 @@ async fn prove(
         ));
     };
     let anchors = Anchors::none();
-    let proven =
-        fetched.rebuild(spec).map_err(|error| error.to_string()).and_then(|(candidate, _)| {
-            let mut verifier = Verifier::new(spec, &anchors, Start::At(number));
-            verifier.verify(candidate).map_err(|error| error.to_string())
-        });
+    let proven = fetched.rebuild(spec).map_err(|error| error.to_string()).and_then(|candidate| {
+        let mut verifier = Verifier::new(spec, &anchors, Start::At(number));
+        verifier.verify(candidate).map_err(|error| error.to_string())
+    });
     Ok(match proven {
         Ok(block) => {
             let count = block.transactions.len();

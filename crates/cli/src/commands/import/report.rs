@@ -97,11 +97,8 @@ pub(crate) fn is_of_folder(error: &StoreError) -> bool {
         | StoreError::Manifest(_)
         | StoreError::Lock(_)
         | StoreError::Segment { .. }
-        | StoreError::Lookup { .. }
-        | StoreError::Postings { .. }
+        | StoreError::Index { .. }
         | StoreError::HasLogIndex { .. }
-        | StoreError::BuildPostings(_)
-        | StoreError::MergePostings { .. }
         | StoreError::NotListed { .. }
         | StoreError::Differs { .. }
         | StoreError::Block { .. }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use chain::ChainSpec;
 use ingest::folder_chain::FolderChain;
 use ingest::follow::{FollowSettings, Follower, StatusBoard};
-use ingest::upstream::{Upstreams, UpstreamsError};
+use node::{Upstreams, UpstreamsError};
 use pool::threads_default;
 use rpc::Service;
 use store::head::{CutKind, HeadLimits, Recovery};

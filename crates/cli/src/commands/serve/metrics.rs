@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use chain::BlockRange;
 use ingest::follow::FollowStatus;
-use ingest::upstream::{MemberHealth, UpstreamStatus};
+use node::{MemberHealth, UpstreamStatus};
 use replica::RemoteCounts;
 use rpc::{CallOutcome, CountServer, MakingPage, MetricsPage, PageError, ServerCounts};
 use store::View;
@@ -315,17 +315,15 @@ fn add_source(page: &mut Exposition, counts: &RemoteCounts) {
 fn add_upstream(page: &mut Exposition, name: &str, status: &UpstreamStatus) {
     let upstream = ("upstream", name);
     for (state, health) in [
-        ("well", MemberHealth::Well),
-        ("failing", MemberHealth::Failing),
-        ("resting", MemberHealth::Resting),
-        ("set_aside", MemberHealth::SetAside),
+        ("healthy", MemberHealth::Healthy),
+        ("backing_off", MemberHealth::BackingOff),
+        ("quarantined", MemberHealth::Quarantined),
     ] {
         let is_so = u64::from(status.health == health);
         page.gauge(Metric::UpstreamHealth, &[upstream, ("state", state)], is_so);
     }
     page.count(Metric::UpstreamFailures, &[upstream], status.failure_count);
-    page.count(Metric::UpstreamLies, &[upstream], status.lie_count);
-    page.count(Metric::UpstreamFalseSenders, &[upstream], status.false_sender_count);
+    page.count(Metric::UpstreamInvalidResponses, &[upstream], status.invalid_count);
 }
 
 fn number(count: usize) -> u64 {

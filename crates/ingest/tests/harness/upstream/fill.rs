@@ -7,7 +7,7 @@ use chain::{Block, BlockRange, Verified};
 use ingest::backfill::{BackfillError, BackfillSettings, Backfiller};
 use ingest::import::plan_units;
 use ingest::prove::NoProgress;
-use ingest::upstream::{AskLimits, HeaderClaim, RestLimits, UpstreamUrl, Upstreams};
+use node::{AskLimits, HeaderClaim, RestLimits, UpstreamUrl, Upstreams};
 use store::Writer;
 use tokio::runtime::Runtime;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use chain::BlockNumber;
 use ingest::follow::{FollowSettings, FollowStatus, Follower, StatusBoard};
-use ingest::upstream::Upstreams;
+use node::Upstreams;
 use store::head::HeadLimits;
 use store::{Store, View, Writer};
 use tokio::runtime::{Handle, Runtime};

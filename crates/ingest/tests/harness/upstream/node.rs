@@ -16,7 +16,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use ingest::upstream::UpstreamUrl;
+use node::UpstreamUrl;
 use sample::CHAIN_ID;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};

@@ -9,7 +9,7 @@ use archive::Format;
 use chain::{BlockNumber, BlockRange, Candidate};
 use ingest::follow::FollowSettings;
 use ingest::import::ImportError;
-use ingest::upstream::{AskLimits, MemberHealth, RestLimits, UpstreamUrl, Upstreams};
+use node::{AskLimits, MemberHealth, RestLimits, UpstreamUrl, Upstreams};
 use store::head::HeadLimits;
 use store::names::is_head_file;
 use store::{Store, Watcher, Writer};
@@ -231,7 +231,7 @@ fn a_tip_below_all_that_is_held_is_no_conflict() {
         assert_eq!(status.conflict, None);
         assert!(!status.is_failure_lasting);
     }
-    assert_eq!(nodes.statuses()[0].lie_count, 0);
+    assert_eq!(nodes.statuses()[0].invalid_count, 0);
     node.switch(trunk.clone(), 92);
     followed.wait_tip(trunk[129].hash());
     assert_eq!(followed.board.status().last_error, None);
@@ -261,7 +261,7 @@ fn a_low_tip_of_another_branch_is_a_conflict_at_its_own_number() {
         let conflict = followed.wait_for("conflict", is_it).conflict.unwrap();
         assert_eq!((conflict.number, conflict.ours), (95, trunk[95].hash()));
     }
-    assert_eq!(nodes.statuses()[0].lie_count, 0);
+    assert_eq!(nodes.statuses()[0].invalid_count, 0);
     followed.check(&trunk);
     followed.end();
 }
@@ -412,8 +412,8 @@ fn a_node_that_lies_about_the_tip_is_set_aside_and_nothing_of_it_is_shown() {
         followed.wait_tip(chain[119].hash());
         followed.check(&chain);
         let statuses = followed.nodes.statuses();
-        assert_eq!(statuses[0].health, MemberHealth::SetAside, "{lie:?}");
-        assert_eq!(statuses[1].lie_count, 0, "{lie:?}");
+        assert_eq!(statuses[0].health, MemberHealth::Quarantined, "{lie:?}");
+        assert_eq!(statuses[1].invalid_count, 0, "{lie:?}");
         followed.end();
     }
 }
@@ -512,7 +512,7 @@ fn a_refused_block_does_not_let_another_node_decide_the_tip() {
         (Some(BlockNumber(102)), Some(BlockNumber(90)))
     );
     let status = &nodes.statuses()[0];
-    assert_eq!((status.health, status.failure_count), (MemberHealth::Well, 0), "{status:?}");
+    assert_eq!((status.health, status.failure_count), (MemberHealth::Healthy, 0), "{status:?}");
     // A block that nobody gives is waited for, and told.
     preferred.switch(trunk[..110].to_vec(), 90);
     followed.wait_for("told", |status| status.last_error.is_some());
@@ -536,7 +536,7 @@ fn no_less_preferred_node_bears_witness_against_the_preferred_one() {
     followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(100)));
     preferred.switch(branch, 110);
     followed.wait_for("conflict", |status| status.conflict.is_some());
-    assert_eq!(nodes.statuses()[0].lie_count, 0);
+    assert_eq!(nodes.statuses()[0].invalid_count, 0);
     assert_eq!(followed.view().tip(), Some(BlockNumber(119)));
     // The other way round the one that is less preferred is not believed.
     preferred.switch(trunk.clone(), 100);

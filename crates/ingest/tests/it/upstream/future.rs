@@ -6,7 +6,7 @@ use archive::{Archive, Format};
 use chain::BlockNumber;
 use ingest::backfill::BackfillError;
 use ingest::follow::FollowStatus;
-use ingest::upstream::{MemberHealth, UpstreamsError};
+use node::{MemberHealth, UpstreamsError};
 use serde_json::json;
 use store::Writer;
 use store::head::HeadLimits;
@@ -49,7 +49,10 @@ fn stop_below_150(chain: &Chain, has_raw_headers: bool) -> FollowStatus {
     assert!(again < 20, "{again} blocks were asked for in 20 polls");
     let status = followed.board.status();
     let [one] = status.upstreams.as_slice() else { panic!("{status:?}") };
-    assert_eq!((one.health, one.lie_count, one.unknown_fork), (MemberHealth::Well, 0, Some(150)));
+    assert_eq!(
+        (one.health, one.invalid_count, one.unknown_fork),
+        (MemberHealth::Healthy, 0, Some(150))
+    );
     let error = status.last_error.clone().unwrap();
     assert!(error.contains("block 150: ") && error.contains(SAID), "{error}");
     let disk = store::disk::Folder::open(data.folder.path()).unwrap();
@@ -164,7 +167,7 @@ fn a_node_on_an_unknown_fork_is_passed_over_for_one_that_gives_raw_headers() {
     followed.wait_tip(chain[169].hash());
     followed.check(&chain);
     let statuses = nodes.statuses();
-    assert_eq!((statuses[0].lie_count, statuses[1].lie_count), (0, 0));
+    assert_eq!((statuses[0].invalid_count, statuses[1].invalid_count), (0, 0));
     assert!(statuses[0].unknown_fork >= Some(150) && statuses[1].unknown_fork.is_none());
     followed.end();
 }
@@ -185,7 +188,7 @@ fn a_lie_with_an_unknown_member_is_not_stored_and_gains_nothing() {
     followed.check(&chain);
     let statuses = nodes.statuses();
     assert!(statuses[0].unknown_fork.is_some(), "{statuses:?}");
-    assert_eq!((statuses[0].lie_count, statuses[1].lie_count), (0, 0));
+    assert_eq!((statuses[0].invalid_count, statuses[1].invalid_count), (0, 0));
     followed.end();
 }
 
@@ -204,7 +207,7 @@ fn a_backfill_refuses_blocks_of_an_unknown_fork_and_takes_those_below() {
         let is_unknown =
             matches!(refused, BackfillError::Upstreams(UpstreamsError::UnknownFork { .. }));
         assert!(is_unknown && refused.to_string().contains(SAID), "{refused}");
-        assert_eq!(nodes.statuses()[0].lie_count, 0);
+        assert_eq!(nodes.statuses()[0].invalid_count, 0);
         assert!(data.store().view().coverage().is_empty());
         fill(&runtime, &data, &nodes, (0, 149), false).unwrap();
         data.check_holds(&verified(&chain, 0..150));

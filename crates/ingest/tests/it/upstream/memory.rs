@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use ingest::upstream::{AskLimits, RestLimits, Upstreams};
+use node::{AskLimits, RestLimits, Upstreams};
 use store::Writer;
 use store::head::HeadLimits;
 use store::notice::read_notice;

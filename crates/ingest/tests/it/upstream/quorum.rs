@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chain::{BlockNumber, BlockRange};
-use ingest::upstream::{AskLimits, BlockTag, MemberHealth, RestLimits, Upstreams};
+use node::{AskLimits, BlockTag, MemberHealth, RestLimits, Upstreams};
 
 use crate::harness::folder::DataFolder;
 use crate::harness::upstream::chains::{chain, forked, sample_spec};
@@ -29,7 +29,7 @@ fn a_quorum_that_contradicts_what_is_final_is_a_conflict_and_no_lie() {
     followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(110)));
     two.switch(branch.clone(), 110);
     three.switch(branch.clone(), 110);
-    let lies = || nodes.statuses().iter().map(|it| it.lie_count).collect::<Vec<_>>();
+    let lies = || nodes.statuses().iter().map(|it| it.invalid_count).collect::<Vec<_>>();
     let status = followed.wait_for("a conflict or a lie", |status| {
         status.conflict.is_some() || lies().iter().any(|count| *count > 0)
     });
@@ -61,14 +61,14 @@ fn whoever_contradicts_a_final_block_that_a_quorum_has_is_set_aside() {
     followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(110)));
     three.switch(branch.clone(), 110);
     four.switch(branch, 110);
-    let is_set_aside = |place: usize| nodes.statuses()[place].health == MemberHealth::SetAside;
-    followed.wait_for("set aside", |_| is_set_aside(2) && is_set_aside(3));
+    let is_set_aside = |place: usize| nodes.statuses()[place].health == MemberHealth::Quarantined;
+    followed.wait_for("quarantined", |_| is_set_aside(2) && is_set_aside(3));
     one.switch(trunk.clone(), 115);
     two.switch(trunk.clone(), 115);
     followed.wait_tip(trunk[129].hash());
     assert!(!is_set_aside(0) && !is_set_aside(1), "{:?}", nodes.statuses());
     // They may be right, for all that is known: what was outvoted is no lie.
-    let lies: Vec<u64> = nodes.statuses().iter().map(|status| status.lie_count).collect();
+    let lies: Vec<u64> = nodes.statuses().iter().map(|status| status.invalid_count).collect();
     assert_eq!(lies, [0; 4]);
     followed.end();
 }
@@ -209,7 +209,7 @@ fn a_node_that_a_quorum_can_do_without_holds_up_nothing() {
     followed.wait_tip(trunk[119].hash());
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(6), "{took:?}");
-    followed.wait_for("resting", |_| nodes.statuses()[2].health == MemberHealth::Resting);
+    followed.wait_for("resting", |_| nodes.statuses()[2].health == MemberHealth::BackingOff);
     let said = nodes.statuses()[2].to_string();
     assert!(said.contains("no answer"), "{said}");
     followed.end();

@@ -1,7 +1,7 @@
 //! Nodes that invent blocks: what breaks a rule of its chain is neither followed nor stored.
 
 use chain::BlockNumber;
-use ingest::upstream::MemberHealth;
+use node::MemberHealth;
 
 use crate::harness::folder::DataFolder;
 use crate::harness::upstream::chains::{chain, invented, sample_spec};
@@ -35,10 +35,10 @@ fn an_invented_tip_is_refused_and_its_inventor_set_aside() {
         let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
         followed.wait_tip(chain[99].hash());
         liar.switch(fake.clone(), 90);
-        followed.wait_for(said, |_| nodes.statuses()[0].health == MemberHealth::SetAside);
+        followed.wait_for(said, |_| nodes.statuses()[0].health == MemberHealth::Quarantined);
         let status = &nodes.statuses()[0];
         assert!(status.last_error.as_ref().is_some_and(|it| it.contains(said)), "{status:?}");
-        assert_eq!((status.lie_count, nodes.statuses()[1].lie_count), (1, 0), "{said}");
+        assert_eq!((status.invalid_count, nodes.statuses()[1].invalid_count), (1, 0), "{said}");
         honest.switch(chain.clone(), 90);
         followed.wait_tip(chain[104].hash());
         followed.check(&chain);
@@ -71,7 +71,7 @@ fn check_later_fork(said: &str, change: fn(&mut alloy_consensus::Header)) {
     followed.wait_for("refused", |status| status.last_error.is_some());
     let status = &nodes.statuses()[0];
     assert_eq!(status.unknown_fork, Some(145), "{status:?}");
-    assert_eq!((status.health, status.lie_count), (MemberHealth::Well, 0), "{status:?}");
+    assert_eq!((status.health, status.invalid_count), (MemberHealth::Healthy, 0), "{status:?}");
     let error = followed.board.status().last_error.unwrap();
     assert!(error.contains(said) && error.contains("does not know; then upgrade"), "{error}");
     assert_eq!(followed.view().tip(), Some(BlockNumber(144)));

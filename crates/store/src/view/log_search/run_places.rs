@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use segment::postings::{FoundPostings, LongListTable, PartsUnion, PostingKey, SlotParts};
+use segment::index::{FoundPostings, IndexKey, LongListTable, PartsUnion, SlotParts};
 
 use crate::error::StoreError;
 use crate::files::RunFile;
@@ -244,15 +244,15 @@ impl View {
     pub(in crate::view) async fn ask_value(
         &self,
         file: &RunFile,
-        key: PostingKey,
+        key: IndexKey,
     ) -> Result<(Option<ValuePlaces>, u64), StoreError> {
-        let open = file.opened_postings(&self.files).await?;
-        let corrupt = |cause| file.corrupt_postings(cause);
+        let open = file.opened(&self.files).await?;
+        let corrupt = |cause| file.corrupt(cause);
         let mut bytes = Vec::new();
-        let bucket = open.postings.bucket_range(key);
+        let bucket = open.run.bucket_range(key);
         fetch(&*open.bytes, bucket, &mut bytes).await.map_err(|error| file.unread(error))?;
         let mut read_bytes = wide(bytes.len());
-        let found = match open.postings.probe(key, &bytes).map_err(corrupt)? {
+        let found = match open.run.find_postings(key, &bytes).map_err(corrupt)? {
             None => None,
             Some(FoundPostings::Slots(slots)) => Some(ValuePlaces::Slots(slots)),
             Some(FoundPostings::Long(place)) => {
@@ -275,7 +275,7 @@ impl View {
         slots: Range<u64>,
     ) -> Result<Vec<(u64, SlotParts)>, StoreError> {
         reader.bucket.clear();
-        let open = file.opened_postings(&self.files).await?;
+        let open = file.opened(&self.files).await?;
         let range = table.pieces_range(slots.clone());
         if range.is_empty() {
             return Ok(Vec::new());
@@ -283,7 +283,7 @@ impl View {
         reader.counts.count_lookup();
         let fetched = fetch(&*open.bytes, range, &mut reader.bucket).await;
         fetched.map_err(|error| file.unread(error))?;
-        table.read_parts(slots, &reader.bucket).map_err(|cause| file.corrupt_postings(cause))
+        table.read_parts(slots, &reader.bucket).map_err(|cause| file.corrupt(cause))
     }
 }
 

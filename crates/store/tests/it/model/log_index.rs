@@ -2,8 +2,7 @@
 
 use alloy_primitives::{Address, B256};
 use chain::BlockNumber;
-use segment::lookup::RunSpan;
-use segment::postings::{PostingKey, PostingKind, PostingsBuilder};
+use segment::index::{IndexKey, KeyKind, PostingsBuilder, RunSpan};
 use sha2::{Digest as _, Sha256};
 use store::disk::Disk as _;
 use store::manifest::{Edit, MANIFEST_NAME, RunEntry};
@@ -319,7 +318,7 @@ fn a_false_index_does_not_pass_the_check() {
     let less: Vec<u64> = (0..=60).filter(|number| *number != 31).collect();
     let mut moved = logs_of(&less);
     for index in 0..logs_of(&all).sum().count - logs_of(&less).sum().count {
-        let key = PostingKey::of(PostingKind::Topic3, &index.to_be_bytes());
+        let key = IndexKey::of(KeyKind::Topic3, &index.to_be_bytes());
         moved.push(key, 30, 0).unwrap();
     }
     for (false_logs, expected) in

@@ -163,13 +163,11 @@ metrics! {
     FollowMergeFailures = Counter "quipu_follow_merge_failures_total" []
         "Merges that failed and are tried again.";
     UpstreamHealth = Gauge "quipu_upstream_health" ["upstream", "state"]
-        "1 for the state that an upstream node is in, 0 for the others.";
+        "1 for the state of an upstream node, 0 for the others.";
     UpstreamFailures = Counter "quipu_upstream_failures_total" ["upstream"]
-        "Questions that an upstream node did not answer.";
-    UpstreamLies = Counter "quipu_upstream_lies_total" ["upstream"]
-        "Answers of an upstream node that were proven false and refused.";
-    UpstreamFalseSenders = Counter "quipu_upstream_false_senders_total" ["upstream"]
-        "Wrong senders of transactions that an upstream node told.";
+        "Failed requests to an upstream node.";
+    UpstreamInvalidResponses = Counter "quipu_upstream_invalid_responses_total" ["upstream"]
+        "Responses of an upstream node that failed verification.";
 
     // The bucket that is read.
     SourceRequests = Counter "quipu_source_requests_total" []

@@ -126,7 +126,7 @@ fn every_alert_is_about_metrics_that_exist_and_is_explained() {
 #[test]
 fn the_text_has_the_help_and_the_kind_of_each_metric_and_escapes_labels() {
     let mut page = Exposition::new();
-    page.count(Metric::UpstreamLies, &[("upstream", "a\"b")], 3);
+    page.count(Metric::UpstreamInvalidResponses, &[("upstream", "a\"b")], 3);
     page.gauge(Metric::Ready, &[], 1);
     let depths = [(1.0, 4), (2.0, 5)];
     page.histogram(Metric::FollowReorgs, &[], depths.into_iter(), (6, 20.0));
@@ -141,9 +141,9 @@ quipu_follow_reorg_depth_blocks_bucket{le=\"2\"} 5
 quipu_follow_reorg_depth_blocks_bucket{le=\"+Inf\"} 6
 quipu_follow_reorg_depth_blocks_sum 20
 quipu_follow_reorg_depth_blocks_count 6
-# HELP quipu_upstream_lies_total Answers of an upstream node that were proven false and refused.
-# TYPE quipu_upstream_lies_total counter
-quipu_upstream_lies_total{upstream=\"a\\\"b\"} 3
+# HELP quipu_upstream_invalid_responses_total Responses of an upstream node that failed verification.
+# TYPE quipu_upstream_invalid_responses_total counter
+quipu_upstream_invalid_responses_total{upstream=\"a\\\"b\"} 3
 ";
     assert_eq!(String::from_utf8(page.encode()).unwrap(), expected);
 }
