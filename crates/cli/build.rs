@@ -1,8 +1,5 @@
 //! The commit that is built, for `quipu --version`.
 //!
-//! Knows: how to ask git, and which files change when the commit does.
-//! Never knows: whether files differ from that commit: it is not run again when they change.
-//!
 //! The variable `QUIPU_COMMIT` (a commit, or a commit and its date) is stronger than git, for builds
 //! without a checkout. Where neither tells one, the version stands alone.
 

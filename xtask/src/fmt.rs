@@ -1,7 +1,4 @@
 //! `cargo xtask fmt`: formats every crate of the repository.
-//!
-//! Knows: which crates `cargo fmt --all` does not reach.
-//! Never knows: why they stand outside of the workspace; their manifests say so.
 
 use std::path::Path;
 

@@ -1,9 +1,5 @@
 //! `cargo xtask fuzz`: every place where bytes come in against libFuzzer, on a stable compiler, for a
 //! bounded time.
-//!
-//! Knows: the flags that make rustc count coverage, and that a fuzzer which finds nothing may be
-//! one that does not look: the canary has a bug on purpose and must be caught.
-//! Never knows: what a target feeds.
 
 use std::collections::BTreeMap;
 use std::fs;

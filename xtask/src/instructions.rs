@@ -1,8 +1,5 @@
 //! `cargo xtask instructions`: how many instructions each read takes, against committed numbers.
 //!
-//! Knows: callgrind, and the file of the numbers.
-//! Never knows: what a read does.
-//!
 //! Times differ from minute to minute; instructions of one thread hardly do. A read is done N times
 //! and 2 N times, each in a process of its own and each twice, and the difference is N reads without
 //! the beginning and the end. The numbers depend on the compiler and on what the processor offers (callgrind hides

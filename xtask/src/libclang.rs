@@ -1,7 +1,4 @@
 //! libclang, with which the bindings of `RocksDB` are made from its headers: found, or installed.
-//!
-//! Knows: where systems keep it, and a Python package that holds nothing else.
-//! Never knows: what the bindings are for.
 
 use std::env;
 use std::fs;

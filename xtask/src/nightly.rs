@@ -1,8 +1,5 @@
 //! `cargo xtask nightly`: the home of what takes longer than a change should wait.
 //!
-//! Knows: its parts, each of which stands alone and takes less than an hour on two cores.
-//! Never knows: how a part does its work.
-//!
 //! The plan is printed first, so that a log says what was meant to happen even if it breaks off; the
 //! results come last, each with its time. A part that fails does not keep the others from running.
 

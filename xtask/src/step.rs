@@ -1,7 +1,4 @@
 //! One command of a task: what it is called, what it runs, how it went.
-//!
-//! Knows: processes, their environment and their exit status.
-//! Never knows: why a task needs them.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

@@ -1,7 +1,4 @@
 //! Programs of others that tasks run: found, or installed.
-//!
-//! Knows: Debian's packages, cargo's, the script that installs nodes, and where ours are kept.
-//! Never knows: what a task needs them for.
 
 use std::env;
 use std::ffi::OsString;

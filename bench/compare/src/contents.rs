@@ -1,7 +1,4 @@
 //! What all stores hold: rows in order, and for each hash the ordinal of its row.
-//!
-//! Knows: a view of our store, which gives the rows, and the keys that the archive told.
-//! Never knows: who else stores them.
 
 use alloy_rlp::Header;
 use anyhow::{Context as _, Result, ensure};

@@ -1,7 +1,4 @@
 //! The contest: the same rows and hashes in all stores, the same keys asked by turns.
-//!
-//! Knows: what is asked, of whom, how often, and what was promised.
-//! Never knows: how any store answers.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;

@@ -1,7 +1,4 @@
 //! Our store, built on one thread from blocks that are proven already, as rivals are from rows.
-//!
-//! Knows: how proven blocks become a data folder.
-//! Never knows: what it is held against.
 
 use std::sync::Arc;
 use std::time::Duration;

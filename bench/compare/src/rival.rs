@@ -1,7 +1,4 @@
 //! What a rival store is asked and what it tells of itself, whichever it is.
-//!
-//! Knows: hashes, ordinals and rows; files and folders.
-//! Never knows: how any store works.
 
 use std::fs;
 use std::path::Path;

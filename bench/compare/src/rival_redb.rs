@@ -1,8 +1,4 @@
 //! redb: a B+tree in one file, one for rows and one for hashes.
-//!
-//! Knows: redb, and the order of loading that packs its pages: it leaves a full page full when keys
-//! arrive sorted.
-//! Never knows: what others take.
 
 use std::path::Path;
 

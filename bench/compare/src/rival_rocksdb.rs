@@ -1,9 +1,5 @@
 //! RocksDB: sorted tables, one database for rows and one for hashes, fully compacted.
 //!
-//! Knows: RocksDB, and two ways to compress rows in it: one by one before they are stored, as in the
-//! other rival, and by whole blocks, which it does itself.
-//! Never knows: what others take.
-//!
 //! No filters: every hash that is asked for is there, and they would only take bytes.
 
 use std::fs;

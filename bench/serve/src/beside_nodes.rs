@@ -1,7 +1,4 @@
 //! Quipu beside nodes: rivals that answer the same, and one that reorganises its chain all the time.
-//!
-//! Knows: which nodes there are, and what both sides are asked.
-//! Never knows: how a node is started, or what it is told.
 
 use std::path::Path;
 

@@ -1,7 +1,4 @@
 //! JSON-RPC calls, as text.
-//!
-//! Knows: how each read is asked for.
-//! Never knows: whom, how often or why.
 
 fn call(method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{params}]}}"#)

@@ -1,7 +1,4 @@
 //! A certificate for servers that are asked over TLS.
-//!
-//! Knows: how one is made.
-//! Never knows: who shows it; load generators trust anybody.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,4 @@
 //! What can be asked for: hashes of blocks and transactions, told by the server itself.
-//!
-//! Knows: the block with hashes, as JSON.
-//! Never knows: how it is stored. Whether answers are true is for tests to say, not for benchmarks.
 
 use anyhow::{Context as _, Result};
 use bench_store::random::Random;

@@ -1,7 +1,4 @@
 //! Quipu beside itself: with a cold page cache, beside an import, at rest and under load.
-//!
-//! Knows: what is done to the machine or to the server before a turn.
-//! Never knows: what is asked.
 
 use std::fs::{self, File};
 use std::io;

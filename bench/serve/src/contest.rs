@@ -1,7 +1,4 @@
 //! Contestants taking turns under the same load.
-//!
-//! Knows: rounds, medians, ratios, and what a server took for a request.
-//! Never knows: what is asked.
 
 use std::path::Path;
 

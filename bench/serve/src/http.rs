@@ -1,7 +1,4 @@
 //! One request and its answer, to know what is compared before anything is measured.
-//!
-//! Knows: HTTP/1.1 as far as one request on a connection of its own needs it.
-//! Never knows: what is asked.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write};

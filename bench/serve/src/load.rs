@@ -1,7 +1,4 @@
 //! Load: what is sent where for how long, and what came of it.
-//!
-//! Knows: the load generators and what they print.
-//! Never knows: who answers.
 
 pub mod h2load;
 pub mod oha;

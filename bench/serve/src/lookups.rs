@@ -1,8 +1,5 @@
 //! Lookups alone: what finding a hash costs among so many that no chain of them is at hand.
 //!
-//! Knows: lookup runs, built and probed as a store does it.
-//! Never knows: what the hashes are of.
-//!
 //! Hashes are made from their numbers, so none needs to be remembered. Runs lie in memory: a store keeps
 //! small ones there too, and asks the system for the buckets of large ones, which is not counted here.
 

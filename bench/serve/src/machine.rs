@@ -1,7 +1,4 @@
 //! What the system tells of a server and of itself.
-//!
-//! Knows: `/proc`, and how often the clock of CPU time ticks.
-//! Never knows: what the server answers.
 
 use std::fs;
 use std::path::Path;

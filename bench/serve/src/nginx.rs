@@ -1,8 +1,5 @@
 //! nginx, returning the bytes that Quipu answers with, without thinking: the limit.
 //!
-//! Knows: how nginx is configured and started.
-//! Never knows: what the bytes say.
-//!
 //! Short answers are in the configuration (`return`), so no file is touched for them. nginx reads
 //! its words 4 KiB at a time, so longer ones are said in pieces; from `FILE_BYTES_MIN` on an answer
 //! is a file that goes by `sendfile`, opened once. A file cannot be asked for by POST: it is asked

@@ -1,8 +1,5 @@
 //! Nodes that answer the same questions, on a chain of their own that Quipu is filled from.
 //!
-//! Knows: how anvil, geth and reth are started in their development modes, and given transactions.
-//! Never knows: what is measured.
-//!
 //! No node can take in the sample chain, whose blocks nobody could have executed. So the node makes the
 //! chain: blocks of 200 calls of a contract that logs as a token does. Quipu takes it from the node by
 //! `backfill`, and both are asked about the same blocks.

@@ -1,7 +1,4 @@
 //! Pages of the documentation that a run writes a section of.
-//!
-//! Knows: Markdown as far as lines are broken, and the two lines between which a section stands.
-//! Never knows: what a section says.
 
 use std::fmt::Write as _;
 

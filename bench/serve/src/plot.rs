@@ -1,8 +1,5 @@
 //! Plots as SVG: bars of shares, and panels of lines over one axis.
 //!
-//! Knows: how numbers become places on a page.
-//! Never knows: what they count.
-//!
 //! Written by hand, because a few rectangles, lines and words need no library. Colours hold on light and
 //! on dark pages.
 

@@ -1,8 +1,5 @@
 //! Programs that a run starts, and that end with it whatever happens.
 //!
-//! Knows: how a program is started, told to stop, waited for, and what the system tells of it.
-//! Never knows: what it does.
-//!
 //! A program ends when its [`Running`] is dropped. A signal to the benchmark ends all of them first,
 //! which is why every one is on a list.
 

@@ -1,7 +1,4 @@
 //! The questions: what is asked by name, with which bodies, and what was promised of it.
-//!
-//! Knows: JSON-RPC requests.
-//! Never knows: who answers, or how the answer is found.
 
 use anyhow::{Context as _, Result};
 use bench_store::figure::Goal;

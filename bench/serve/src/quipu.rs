@@ -1,7 +1,4 @@
 //! Quipu as its users have it: the binary as it ships, a data folder, a port.
-//!
-//! Knows: the commands `sample`, `import` and `serve`.
-//! Never knows: what is asked.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};

@@ -1,7 +1,4 @@
 //! What came out, for people and for programs.
-//!
-//! Knows: contests, figures, and where the documentation has room for them.
-//! Never knows: how anything was measured.
 
 use std::fmt::Write as _;
 use std::fs;

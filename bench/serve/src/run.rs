@@ -1,7 +1,4 @@
 //! A run: the chain, the servers, the questions, the report.
-//!
-//! Knows: the order of things.
-//! Never knows: how one of them is done.
 
 use std::fs;
 use std::path::Path;

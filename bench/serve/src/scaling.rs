@@ -1,7 +1,4 @@
 //! What changes with connections, with the size of an answer, with the size of the store, with cores.
-//!
-//! Knows: which points are looked at.
-//! Never knows: how one of them is measured.
 
 use std::num::NonZeroUsize;
 

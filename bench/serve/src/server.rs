@@ -1,7 +1,4 @@
 //! A server that was started for a run: a process, and where it listens.
-//!
-//! Knows: how it is asked, and how it stands in a contest.
-//! Never knows: which program it is.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,4 @@
 //! A storm of reorgs: a node that mines and reorganises its chain all the time, or stands still.
-//!
-//! Knows: what anvil is told, how often, and whether Quipu came after it.
-//! Never knows: what Quipu is asked meanwhile.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};

@@ -1,7 +1,4 @@
 //! What the bytes of a data folder are for.
-//!
-//! Knows: the parts of segments, lookup runs, the manifest.
-//! Never knows: how large any of them should be.
 
 use std::fs;
 use std::ops::AddAssign;

@@ -1,7 +1,4 @@
 //! The archives that are measured: real ones where they are at hand, and sample chains.
-//!
-//! Knows: what the real files are called, how long the sample chains are.
-//! Never knows: what is asked of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,5 @@
 //! Time that only this thread or this process spent.
 //!
-//! Knows: the CPU clocks of the system.
-//! Never knows: what is timed.
-//!
 //! On a machine that others use too, seconds on the wall measure the others. CPU time of the thread
 //! leaves them out but for caches and clock rates, and the least of several rounds leaves out most
 //! of that.

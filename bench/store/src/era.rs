@@ -1,9 +1,5 @@
 //! What a whole era would take, from a few blocks of it: a projection, not a measurement.
 //!
-//! Knows: which bytes come once for each segment, which with every row or block, and how much the
-//! tables of a few blocks flatter these very blocks.
-//! Never knows: what the other blocks of that era hold.
-//!
 //! The tables of a short segment are counted over all of its blocks, so its rows are shorter than
 //! an era's, where one block of 32 is counted; and its tables weigh more for each row. The first
 //! error is bounded from both sides. The low end takes the rows as they are. The high end takes each

@@ -1,7 +1,4 @@
 //! Figures: what was asked, what came out, what was promised, as a table and as JSON.
-//!
-//! Knows: units, and when a promise is kept.
-//! Never knows: how anything is measured.
 
 use std::fmt::Write as _;
 

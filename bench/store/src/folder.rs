@@ -1,7 +1,4 @@
 //! A data folder that is made for a run: imports into it, views of it, what it takes on the disk.
-//!
-//! Knows: how an archive is imported and a folder is opened.
-//! Never knows: what is asked of it.
 
 use std::fs;
 use std::num::NonZeroUsize;

@@ -1,7 +1,4 @@
 //! What readers ask for: the hash and the place of every transaction, told by the archive.
-//!
-//! Knows: archives. The store under test is not asked, so its answers can be held against these.
-//! Never knows: how anything is stored.
 
 use alloy_primitives::B256;
 use anyhow::Result;

@@ -1,7 +1,4 @@
 //! What the system tells of this process and of itself.
-//!
-//! Knows: `/proc`.
-//! Never knows: what the process does.
 
 use std::fs;
 

@@ -1,9 +1,4 @@
 //! A data folder with as many segments and keys as mainnet's, grown from a small real one.
-//!
-//! Knows: which files a store looks at when it opens, commits and reads. Segments that no read touches
-//! are sparse files, with the directory and the first pages of a real one where they are opened; lookup
-//! runs are real, with mainnet's number of keys.
-//! Never knows: what is measured in it.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
@@ -235,5 +230,5 @@ fn write_run(
     file.write_all(&bytes)?;
     file.flush()?;
     ensure!(length > 0, "an empty run");
-    Ok(RunEntry { subject: subject, span, file_name, bytes: length, digest })
+    Ok(RunEntry { subject, span, file_name, bytes: length, digest })
 }

@@ -1,7 +1,4 @@
 //! What is asked of a stored transaction or block: the one place that looks into them.
-//!
-//! Knows: the fields of rows, headers and receipts as the store gives them.
-//! Never knows: what it costs, or why it is asked.
 
 use alloy_primitives::Bloom;
 use anyhow::{Context as _, Result, ensure};

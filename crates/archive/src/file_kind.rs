@@ -32,11 +32,13 @@ impl FileBegin {
     }
 
     /// Whether the rest may be an archive.
+    #[must_use]
     pub fn is_e2store(&self) -> bool {
         self.0 == E2STORE_BEGIN
     }
 
-    /// Whether somebody has packed it: with gzip, zstd, xz, bzip2 or zip.
+    /// Whether it is compressed with gzip, zstd, xz, bzip2 or zip.
+    #[must_use]
     pub fn is_compressed(&self) -> bool {
         let magics: [&[u8]; 5] = [
             &[0x1f, 0x8b],

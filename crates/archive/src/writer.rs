@@ -34,6 +34,7 @@ pub struct EraCuts {
 
 impl EraCuts {
     /// The blocks of a file, if they are a part of an era of which there is more.
+    #[must_use]
     pub fn part(self, range: BlockRange) -> Option<BlockRange> {
         let is_inside = |number: u64| !number.is_multiple_of(ARCHIVE_BLOCKS_MAX);
         let is_part = (self.is_begin_cut && is_inside(range.first()))

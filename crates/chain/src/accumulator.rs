@@ -1,8 +1,4 @@
 //! Pre-merge accumulators: one root commits to 8192 block hashes and total difficulties.
-//!
-//! Knows: how an epoch's root is computed (Portal's SSZ header records), and the one hash by which
-//! mainnet's list of roots is believed (EIP-7643).
-//! Never knows: where records or the list come from, or what a status means.
 
 use std::mem;
 use std::sync::{Arc, LazyLock};

@@ -1,7 +1,4 @@
 //! Block bodies in consensus form, taken apart without copying.
-//!
-//! Knows: `[transactions, ommers]` and, from Shanghai, `[transactions, ommers, withdrawals]`.
-//! Never knows: what a transaction says or whether the parts belong to a header.
 
 use alloy_primitives::Bytes;
 use alloy_rlp::{EMPTY_LIST_CODE, Encodable, Header};

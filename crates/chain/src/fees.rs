@@ -1,8 +1,5 @@
 //! What gas and blob gas cost: the prices that a header commits to, and those that follow from it.
 //!
-//! Knows: EIP-1559, EIP-4844, EIP-7918 and the chain's blob schedule.
-//! Never knows: transactions, or what anybody offers to pay.
-//!
 //! Numbers are a header's or a schedule's, and either may be nonsense: nothing here overflows.
 
 use alloy_consensus::Header;

@@ -1,8 +1,5 @@
 //! The fields of an encoded transaction, read where they lie.
 //!
-//! Knows: the order of fields in transaction types 0 to 4.
-//! Never knows: whether the transaction is signed, valid or in a block.
-//!
 //! An answer shows each field once: building a transaction for that would copy all of them and
 //! allocate for most. What is read here was decoded by alloy when its block was verified; bytes
 //! that cannot be a transaction are refused all the same.

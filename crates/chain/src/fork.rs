@@ -1,7 +1,4 @@
 //! Forks: their names, their order, and when one begins.
-//!
-//! Knows: every fork that this build has rules for.
-//! Never knows: which chain has which, or what a fork changes.
 
 use std::fmt;
 

@@ -1,8 +1,5 @@
 //! What a chain says of its forks to others: fork ids, precompiles and system contracts (EIP-7910).
 //!
-//! Knows: which fork brought which contract, and how the checksum of EIP-2124 and EIP-6122 is made.
-//! Never knows: JSON, or which block is the tip.
-//!
 //! A new fork is a row in a table here, if it brings a contract, and nothing if it does not.
 
 use alloy_eips::eip2124::ForkHash;

@@ -1,7 +1,4 @@
 //! What a chain has beside its forks that nodes tell it from others by (EIP-2124, EIP-7910).
-//!
-//! Knows: the time of genesis, every block at which a rule changes, where deposits are made.
-//! Never knows: how these become a fork id.
 
 use alloy_eips::eip6110;
 use alloy_genesis::{ChainConfig, Genesis};

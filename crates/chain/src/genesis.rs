@@ -1,7 +1,4 @@
 //! From a genesis file to block 0, the forks and the blob schedule.
-//!
-//! Knows: geth's rules for which fields block 0 has, and how a config names forks.
-//! Never knows: JSON (the caller has parsed it), or any network in particular.
 
 use alloy_consensus::Header;
 use alloy_consensus::constants::EMPTY_WITHDRAWALS;

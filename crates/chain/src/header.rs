@@ -1,7 +1,4 @@
 //! Headers: decoded as far as we know their fields, hashed as they came.
-//!
-//! Knows: that the hash is of the raw RLP, whatever fields a later fork appends.
-//! Never knows: where a header stands in a chain.
 
 use alloy_consensus::Header;
 use alloy_primitives::{B256, keccak256};

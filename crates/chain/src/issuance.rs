@@ -1,7 +1,4 @@
 //! Block rewards: the ether that a block brought into being before the merge.
-//!
-//! Knows: the rewards of EIP-649 and EIP-1234, and the shares of uncles.
-//! Never knows: fees, or who got what.
 
 use alloy_consensus::Header;
 

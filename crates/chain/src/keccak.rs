@@ -1,9 +1,5 @@
 //! Keccak-256 of several inputs at once.
 //!
-//! Knows: the permutation on four or eight states side by side, which a vector unit does in the
-//! time of little more than one.
-//! Never knows: what is hashed.
-//!
 //! A page of transactions is hashed as a whole when a block is answered: one at a time it is the
 //! largest cost of reading a block. The longest inputs come first, and a lane whose input has ended
 //! takes the next one: so the time is that of the longest input or of all of them shared by the

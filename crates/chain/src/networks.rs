@@ -1,7 +1,4 @@
 //! The public networks: facts that their users agreed on.
-//!
-//! Knows: chain ids, genesis hashes, where each fork begins.
-//! Never knows: what the forks mean.
 
 use alloy_consensus::constants::{
     HOLESKY_GENESIS_HASH, HOODI_GENESIS_HASH, MAINNET_GENESIS_HASH, SEPOLIA_GENESIS_HASH,

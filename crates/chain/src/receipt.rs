@@ -1,7 +1,4 @@
 //! Receipts in consensus form, and their blooms.
-//!
-//! Knows: the EIP-2718 receipt with its bloom, and that the bloom is a function of the logs.
-//! Never knows: archive-specific receipt forms, or whether a receipt belongs to a block.
 
 use std::iter;
 

@@ -1,9 +1,5 @@
 //! The rules of headers: what a header of a fork has, and how it follows from its parent's.
 //!
-//! Knows: the fields of each fork, EIP-1559, the blob schedule with EIP-4844 and EIP-7918, what the
-//! merge ended.
-//! Never knows: execution, proof of work, consensus signatures.
-//!
 //! They hold for chains whose forks somebody described ([`ChainSpec::is_described`]). Block 0 follows
 //! no rule: its hash is what a chain is named by. A header with more fields than the newest fork that
 //! is known of its chain is of a later fork, whose steps may be others: only the timestamp and what

@@ -1,7 +1,4 @@
 //! What a chain is: its name, its genesis, when its forks begin and how many blobs they carry.
-//!
-//! Knows: which forks the chain has, what it is called, its blob schedule.
-//! Never knows: where a spec came from, or what a block contains.
 
 use alloy_eips::eip7840::BlobParams;
 use alloy_eips::eip7892::BlobScheduleBlobParams;

@@ -1,8 +1,4 @@
 //! `SplitMix64`: numbers that look random and are the same on every machine.
-//!
-//! Knows: the generator and its finaliser.
-//! Never knows: what the numbers decide: sample chains, samples of blocks, tests and benchmarks. None
-//! of them needs to be unpredictable, so no crate for randomness is needed.
 
 /// A generator.
 #[derive(Clone, Debug)]

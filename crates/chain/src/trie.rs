@@ -1,8 +1,5 @@
 //! The root of a trie whose keys are positions in a list: transactions, receipts, withdrawals.
 //!
-//! Knows: the Merkle-Patricia trie over RLP-encoded positions.
-//! Never knows: what the values are.
-//!
 //! alloy's builder hashes one node after the other, and hashing leaves is a tenth of what proving a
 //! block costs. Here nodes of the same height are hashed together, several at a time.
 

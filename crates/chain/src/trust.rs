@@ -1,8 +1,5 @@
 //! Whether a proven block is canonical: anchors, and the status that each range has because of them.
 //!
-//! Knows: hashes that are trusted beforehand, and that parent links prove ancestors.
-//! Never knows: how a block was proven, or who supplied it.
-//!
 //! - *anchored*: at or below a trusted hash by parent links, or inside a trusted accumulator epoch;
 //! - *linked*: descends from genesis or an anchored block; canonical on the word of its source;
 //! - *unanchored*: proven inside, linked to nothing known.

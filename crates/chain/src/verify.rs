@@ -1,8 +1,4 @@
 //! The one door: a [`Candidate`] becomes a [`Verified<Block>`] here or nowhere.
-//!
-//! Knows: every commitment a header makes to its body and receipts, the parent link, and where the
-//! rules of headers can be held against a block.
-//! Never knows: where a candidate came from, or execution.
 
 use std::ops::Deref;
 

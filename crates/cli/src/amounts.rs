@@ -1,8 +1,4 @@
 //! Numbers, hashes, bytes and times as people write them.
-//!
-//! Knows: units, that a number alone is bytes or seconds, and what to say of a text that is none of
-//! these.
-//! Never knows: what they are amounts of.
 
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;

@@ -1,7 +1,4 @@
 //! What can be typed: the commands, and the flags that several of them share.
-//!
-//! Knows: flags and their help; those of one command are in a file of its own.
-//! Never knows: what comes of them.
 
 pub(crate) mod admission;
 pub(crate) mod backfill;

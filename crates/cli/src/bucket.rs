@@ -1,8 +1,4 @@
 //! Buckets, as commands open them.
-//!
-//! Knows: what is said when a bucket cannot be used, the runtime on which commands ask it, and how
-//! transfers are drawn.
-//! Never knows: which objects a bucket has.
 
 use std::path::Path;
 use std::sync::Arc;

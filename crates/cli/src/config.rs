@@ -1,10 +1,5 @@
 //! From what was typed, the environment and `quipu.toml` to arguments: a flag is stronger than its
 //! variable, the variable than the key in the file, the key than the default.
-//!
-//! Knows: where the file is, that every flag has a variable and a key, and that an unknown key is a
-//! mistake.
-//! Never knows: what a setting means. Values become defaults of clap's arguments, so that one parser
-//! reads them wherever they come from.
 
 pub(crate) mod document;
 mod keys;

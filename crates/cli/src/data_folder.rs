@@ -1,7 +1,4 @@
 //! The data folder: where it is, and the way into it.
-//!
-//! Knows: the flag, the variable and the default; which files may lie there before the first import.
-//! Never knows: what the files hold.
 
 use std::env;
 use std::ffi::OsString;

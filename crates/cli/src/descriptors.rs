@@ -1,8 +1,4 @@
 //! File descriptors: how many this process may have, and who gets them.
-//!
-//! Knows: the limit of the system, and that files come before connections: a read that finds no
-//! descriptor fails, a client that finds none waits.
-//! Never knows: who opens what.
 
 use std::num::NonZeroUsize;
 use std::thread;

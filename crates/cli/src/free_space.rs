@@ -1,7 +1,4 @@
 //! Whether the disk of a data folder has space for what is to be imported.
-//!
-//! Knows: how many bytes of a data folder a byte of an archive becomes.
-//! Never knows: where blocks come from.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,7 +1,4 @@
 //! Hints that follow from an error, whichever command it ended.
-//!
-//! Knows: what the system, the disk, the store and a socket say.
-//! Never knows: which command was run.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,7 +1,4 @@
 //! Ctrl-C and SIGTERM during work that may be left at any moment.
-//!
-//! Knows: which signals ask a process to end, and the exit codes that shells expect of one that does.
-//! Never knows: what the work is; whoever does it says what becomes of it.
 
 use std::io::{self, Write as _};
 use std::process;

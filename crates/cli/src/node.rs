@@ -1,7 +1,4 @@
 //! The node that is asked what is not served here, so many questions at a time.
-//!
-//! Knows: how an endpoint becomes what `rpc` passes calls through to, and that it follows our chain.
-//! Never knows: what may be asked of it; `rpc` decides.
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};

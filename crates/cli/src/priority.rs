@@ -1,7 +1,4 @@
 //! Thread priority of background work: nice, and `SCHED_IDLE`.
-//!
-//! Knows: how much less of a busy core it gets.
-//! Never knows: what the work is.
 
 use std::thread;
 

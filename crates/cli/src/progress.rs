@@ -1,7 +1,4 @@
 //! Progress on long work: a line that fits a terminal, a line now and then elsewhere.
-//!
-//! Knows: when to show how far the work is, and which parts of that fit.
-//! Never knows: what the work is.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,4 @@
 //! Unix time, for metrics.
-//!
-//! Knows: the clock on the wall.
-//! Never knows: what happened then.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,6 +1,4 @@
 //! Which build this is.
-//!
-//! Knows: the version, and the commit and its date where the build script found them.
 
 /// The version with the commit, as `quipu --version` tells it.
 pub(crate) const VERSION: &str = env!("BUILT_VERSION");

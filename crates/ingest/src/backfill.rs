@@ -1,9 +1,5 @@
 //! Ranges of blocks from upstream nodes, proven and sealed at once as imports are.
 //!
-//! Knows: which blocks are missing, in which order they find what they link to, and what to do when a
-//! node lies.
-//! Never knows: how a node is asked, or the bytes of a segment.
-//!
 //! Blocks are taken in units of a slot, each committed as a whole: killed at any moment, a backfill
 //! leaves the folder as it was after the last unit, and the next one takes up there. All blocks must
 //! be final: what is sealed is never reorganised.

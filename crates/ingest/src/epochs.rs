@@ -1,7 +1,4 @@
 //! Accumulator epochs, found again among blocks that are held.
-//!
-//! Knows: that an epoch counts where its blocks give a trusted root.
-//! Never knows: who asks, or how an epoch is recorded.
 
 use std::ops::Range;
 

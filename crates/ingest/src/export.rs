@@ -1,8 +1,5 @@
 //! A data folder as archives or as lines of JSON: what was imported comes out again.
 //!
-//! Knows: where one file ends and the next begins, what each format cannot hold, names.
-//! Never knows: the bytes of a segment, or how a file of the format is laid out.
-//!
 //! All refusals that can be foreseen come before the first file. A file appears under its name when
 //! it is whole, and never in the place of another.
 

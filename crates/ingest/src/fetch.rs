@@ -1,8 +1,5 @@
 //! Archives from mirrors: listed, downloaded with resume, and handed to the import.
 //!
-//! Knows: mirrors as web folders of archives, their lists, HTTP ranges, and the order of mirrors.
-//! Never knows: whether an archive is valid. A download is verified as every local archive is.
-//!
 //! Mirrors are asked in the order in which they are given. A download that is cut, killed or moved to
 //! another mirror goes on with the byte where it ended. While one file is imported, the next two
 //! download: at most three are on disk.

@@ -1,9 +1,5 @@
 //! Which chain a data folder holds or shall hold: what the user names, then the folder itself, then
 //! the names of the archives.
-//!
-//! Knows: the network in the manifest, the genesis.json that the folder keeps, the hash of its block
-//! 0, and that none of them may contradict another.
-//! Never knows: flags, or what to do about a refusal.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -1,9 +1,5 @@
 //! The tip of a chain, followed: readers see the old chain or the new one, never a mixture.
 //!
-//! Knows: where to begin, when to look, what to do about a tip that is not the child of ours, and what
-//! never to follow.
-//! Never knows: how nodes are asked, how the head is made durable, who reads.
-//!
 //! All of it happens on one thread, which has the folder's only writer. Others who want to commit (a
 //! backfill in the background) ask it to. Another thread hears of the tip, and is never busy.
 

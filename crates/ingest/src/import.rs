@@ -1,9 +1,5 @@
 //! Archives into a data folder: proven, encoded over all cores, committed file by file.
 //!
-//! Knows: what of a file is missing in the folder, which segments it makes, in which order files are
-//! taken so that each finds what it links to.
-//! Never knows: the bytes of a segment, or how a commit is made durable.
-//!
 //! A file is committed as a whole: killed at any moment, an import leaves the folder as it was after
 //! the last file, and the next one takes up there.
 

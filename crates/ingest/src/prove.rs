@@ -1,7 +1,4 @@
 //! Proving archives: every block of a file through the one door, over all cores.
-//!
-//! Knows: how to cut a file into pieces of work, and in which order they are joined again.
-//! Never knows: what the blocks are wanted for, or what only the whole file shows.
 
 mod whole;
 

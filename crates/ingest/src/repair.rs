@@ -1,7 +1,4 @@
 //! A lost manifest rebuilt over all cores.
-//!
-//! Knows: which parts of the proof can go on at the same time.
-//! Never knows: what is proven, or how the manifest is written; `store::repair` does.
 
 use std::num::NonZeroUsize;
 

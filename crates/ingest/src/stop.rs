@@ -1,7 +1,4 @@
 //! Being told to stop, for work that lasts.
-//!
-//! Knows: a flag that is raised once, and that whoever could raise it may be gone.
-//! Never knows: what stops.
 
 use tokio::sync::watch;
 

@@ -1,7 +1,4 @@
 //! Many archives at once: found in folders, proven one after the other, joined by parent links.
-//!
-//! Knows: which files are archives, checksum lists beside them, which files belong to one chain.
-//! Never knows: how findings are shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

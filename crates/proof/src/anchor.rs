@@ -1,7 +1,4 @@
 //! Anchors: what a proof ends at, and the two kinds of way from a block to one.
-//!
-//! Knows: chains of headers, and EIP-7643's accumulator over mainnet's blocks before the merge.
-//! Never knows: which anchor deserves trust.
 
 use alloc::format;
 use alloc::string::String;

@@ -1,7 +1,4 @@
 //! A bundle as its text has it: which members there are, and in which order.
-//!
-//! Knows: the three kinds of bundles (`docs/proofs.md`).
-//! Never knows: whether any of it is true.
 
 use alloc::format;
 use alloc::vec::Vec;

@@ -1,7 +1,4 @@
 //! Filters over logs: which logs match, and which blooms say that none does.
-//!
-//! Knows: the meaning of `eth_getLogs`: any of the addresses, and at each position any of the topics.
-//! Never knows: where blooms and logs come from.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;

@@ -1,7 +1,4 @@
 //! Hashes: Ethereum's Keccak-256, and pairs under SHA-256 as SSZ merges them.
-//!
-//! Knows: 32 bytes and how they are written.
-//! Never knows: what is hashed.
 
 use core::fmt;
 

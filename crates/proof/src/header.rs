@@ -1,7 +1,4 @@
 //! Headers: their hash, and the fields that proofs rest on.
-//!
-//! Knows: the order of a header's fields, of which later forks only add more.
-//! Never knows: which fork a header belongs to, or whether anyone should believe it.
 
 use alloc::format;
 use alloc::string::String;

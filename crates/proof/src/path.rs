@@ -1,7 +1,4 @@
 //! One path through a Merkle-Patricia trie whose keys are positions in a list.
-//!
-//! Knows: branches, extensions and leaves, by hash or inside their parent.
-//! Never knows: what the values are, or whose root it is.
 
 use alloc::format;
 use alloc::string::String;

@@ -1,7 +1,4 @@
 //! Receipts in consensus form, as far as their logs.
-//!
-//! Knows: the four fields of a receipt, behind the byte of a typed transaction's.
-//! Never knows: whether anything commits to a receipt.
 
 use alloc::format;
 use alloc::string::String;

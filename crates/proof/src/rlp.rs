@@ -1,7 +1,4 @@
 //! RLP, read strictly: every item has one encoding.
-//!
-//! Knows: strings, lists and canonical lengths.
-//! Never knows: what is encoded. Lists inside of lists are opened by the caller, never by recursion.
 
 use alloc::vec::Vec;
 

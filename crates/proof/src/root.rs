@@ -1,8 +1,4 @@
 //! The root of a trie whose keys are the positions of a list's values.
-//!
-//! Knows: how such a trie is built from all of its values.
-//! Never knows: what the values are. It shares only RLP with the module that follows one path, so that
-//! each can be held against the other.
 
 use alloc::vec::Vec;
 

@@ -1,7 +1,4 @@
 //! The steps of a verification: those that were passed, and the one that failed.
-//!
-//! Knows: the names of the steps.
-//! Never knows: how a step is done.
 
 use alloc::string::String;
 use core::fmt;

@@ -1,8 +1,5 @@
 //! The text of a bundle: JSON in the one form that its content can have.
 //!
-//! Knows: compact JSON with members in a fixed order, numbers, bytes in hex, lists.
-//! Never knows: which members a bundle has.
-//!
 //! There is nothing to normalise and nothing to compare afterwards: each part has one spelling, and
 //! the reader accepts no other. So whitespace, another order, unknown or repeated members, capital
 //! digits and leading zeros are all refused at the byte where they are.

@@ -1,7 +1,4 @@
 //! The verdict on a bundle: what it proves, step by step, and against which anchor.
-//!
-//! Knows: how to say it.
-//! Never knows: how it was found.
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -1,7 +1,4 @@
 //! Verifying a bundle: every step from its bytes up to the anchor.
-//!
-//! Knows: the order of the steps of each kind of bundle.
-//! Never knows: how a bundle is written, or where an anchor comes from.
 
 use alloc::format;
 use alloc::string::String;

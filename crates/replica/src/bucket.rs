@@ -1,8 +1,4 @@
 //! A bucket: an object store, and the prefix below which the objects of one network lie.
-//!
-//! Knows: which URL is which store, where credentials come from, how long a request may take and how often
-//! it is tried.
-//! Never knows: what the objects mean.
 
 mod error;
 mod folder_store;

@@ -1,7 +1,4 @@
 //! Proving that a bucket has what its manifests list.
-//!
-//! Knows: that every object has to be there, with its length and its digest.
-//! Never knows: whether the blocks are true; `quipu check` of a copy proves that.
 
 use std::collections::BTreeMap;
 

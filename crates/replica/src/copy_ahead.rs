@@ -1,7 +1,4 @@
 //! Copying files out of a bucket ahead of whoever uses them.
-//!
-//! Knows: how many copies may be on their way or wait for their user.
-//! Never knows: what the files are wanted for.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;

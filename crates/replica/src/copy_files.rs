@@ -1,7 +1,4 @@
 //! Copying whole files out of a bucket, for mirrors and for what is kept near.
-//!
-//! Knows: that a file gets its name in the folder when all of it came and is the listed one.
-//! Never knows: which files are wanted, or what lists them in the folder.
 
 use std::sync::Arc;
 

@@ -1,7 +1,4 @@
 //! Reading whole files of a bucket, held against their digests.
-//!
-//! Knows: that bytes are believed when the last of them has come, and how slowly they may come.
-//! Never knows: where they go.
 
 use std::time::Duration;
 

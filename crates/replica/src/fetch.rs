@@ -1,7 +1,4 @@
 //! Fetching ranges of a bucket's files: each once, however many wait for it, and neighbours together.
-//!
-//! Knows: which ranges are on their way, who waits for them, and how many requests there may be.
-//! Never knows: how a request is repeated, or what the bytes mean.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,7 +1,4 @@
 //! Building the large runs of a bucket that several publishers filled, each with its own range.
-//!
-//! Knows: that which runs there are is a function of the complete slots, whoever published them.
-//! Never knows: the bytes of a run.
 
 mod union;
 

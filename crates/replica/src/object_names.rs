@@ -1,7 +1,4 @@
 //! What the objects of a bucket are called.
-//!
-//! Knows: the folders below a bucket's prefix, and that every object but the index is named by its content.
-//! Never knows: what is in the objects, or what reads and writes them.
 
 use alloy_primitives::{B256, hex};
 use object_store::path::Path;

@@ -1,7 +1,4 @@
 //! Filling ahead: whole files of a bucket in a folder of their own, read from there from then on.
-//!
-//! Knows: that a file is pinned when its copy is whole, and which copies nobody wants any more.
-//! Never knows: which files are worth it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

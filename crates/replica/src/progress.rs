@@ -1,7 +1,4 @@
 //! Whoever watches files come and go.
-//!
-//! Knows: numbers of files and bytes.
-//! Never knows: how they are shown.
 
 /// Is told how far files are on their way to a bucket or from it.
 pub trait PublishProgress: Sync {

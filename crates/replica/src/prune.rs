@@ -1,8 +1,5 @@
 //! Removing what is superseded, after a grace period.
 //!
-//! Knows: that readers go on with what they listed a while ago, and publishers with what they sent.
-//! Never knows: the time; it is told, and held against that of the store.
-//!
 //! A manifest goes when another one that holds all of it is older than the grace period. For files that
 //! nothing lists nobody knows since when, so they are noted first: an *orphans* object names those that
 //! were found, and its age is how long they have been orphans at least. Files that are orphans still when

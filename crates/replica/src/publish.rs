@@ -1,9 +1,5 @@
 //! Publishing what a folder holds.
 //!
-//! Knows: the order that makes every moment harmless: files, genesis.json, the manifest, the index, and only
-//! then what the new manifest makes needless.
-//! Never knows: what is in a segment, or who reads the bucket.
-//!
 //! A publisher that ends in the middle leaves files that nothing lists; the next one finds them there. No
 //! publisher asks another, and none relies on conditional writes: all names come from content.
 

@@ -1,7 +1,4 @@
 //! What a bucket holds, as its manifests and retractions tell it.
-//!
-//! Knows: how they are found, by listing or by the index, and which of them are believed.
-//! Never knows: how overlapping manifests are made one.
 
 mod listing;
 

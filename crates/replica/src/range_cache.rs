@@ -1,7 +1,4 @@
 //! Ranges of immutable files that were fetched once: in memory, then on disk.
-//!
-//! Knows: where a range is kept, which ranges outlast others, and how much they may take.
-//! Never knows: how a range is fetched, or what its bytes mean.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,4 @@
 //! What was read of bytes from outside, as bytes again, for fuzzers.
-//!
-//! Knows: which decoders there are for the small texts of a bucket and for files of the disk cache.
-//! Never knows: what any of them means.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

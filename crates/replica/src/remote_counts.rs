@@ -1,7 +1,4 @@
 //! What reading from a bucket took: counters that every part of it adds to.
-//!
-//! Knows: which events are counted.
-//! Never knows: who shows the counts, or where.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,7 +1,4 @@
 //! The files of a bucket, read in place: by ranges, through a cache.
-//!
-//! Knows: in which order a range is looked for, and what opening a file fetches.
-//! Never knows: how a range is fetched, what the bytes mean, or which runtime polls.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,7 +1,4 @@
 //! Withdrawing segments: what a rewind dropped must not be served from a bucket.
-//!
-//! Knows: that a retraction outweighs every manifest, whoever published it.
-//! Never knows: why blocks are withdrawn.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,4 @@
 //! A store for tests that does to each request what a script says.
-//!
-//! Knows: what can go wrong with one ranged read.
-//! Never knows: what is read.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,7 +1,4 @@
 //! A file as a manifest lists it, and whether bytes are that file.
-//!
-//! Knows: which digest is of what: a segment's of everything before its footer, a run's of the whole file.
-//! Never knows: where the bytes come from.
 
 use alloy_primitives::B256;
 use segment::{FOOTER_BYTES, Footer};

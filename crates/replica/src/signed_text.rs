@@ -1,7 +1,4 @@
 //! Small texts of a bucket: a title, one fact a line, and a checksum in the last line.
-//!
-//! Knows: that a text which was cut or mixed up is told from one that is whole.
-//! Never knows: what the lines mean.
 
 use std::collections::BTreeSet;
 

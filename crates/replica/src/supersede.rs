@@ -1,7 +1,4 @@
 //! Which manifests say nothing that another one does not say.
-//!
-//! Knows: when all that a manifest holds and knows of the chain is in another one.
-//! Never knows: how old manifests are, or who removes them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

@@ -1,7 +1,4 @@
 //! Absent or not held: what it means that a block or a transaction is not found here.
-//!
-//! Knows: what the store knows of its own limits, and the rule that follows from it.
-//! Never knows: what was asked, or how the answer is written.
 
 use chain::BlockRange;
 

@@ -1,7 +1,4 @@
 //! Addresses that count as one client.
-//!
-//! Knows: how much of an address names a customer.
-//! Never knows: what is counted of it.
 
 use std::net::{IpAddr, Ipv6Addr};
 

@@ -7,9 +7,6 @@
 //! - `caller` is an admitted client;
 //! - `shared` holds the rules, which can be replaced while requests are served;
 //! - `connection` and `socket` remember the caller of a connection.
-//!
-//! Knows: the rules, and how a request is refused that they do not admit.
-//! Never knows: HTTP beyond names and values of header fields, or what is asked.
 
 mod caller;
 mod connection;

@@ -1,8 +1,4 @@
 //! From a call to its result: what is asked is found in a view and written as JSON.
-//!
-//! Knows: how a method's row becomes a call of its function, and which of value, absent and not held a
-//! block or hash is. The functions are in the files below, by what they are about.
-//! Never knows: the envelope around a result, or how bytes are stored.
 
 mod blocks;
 mod fees;

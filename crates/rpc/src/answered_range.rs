@@ -1,7 +1,4 @@
 //! Which blocks an answer is of: told in a header, so that a client can see that nothing is missing.
-//!
-//! Knows: the form of the header.
-//! Never knows: what was answered.
 
 use std::fmt;
 

@@ -1,9 +1,5 @@
 //! The server's budget: bytes under way, over all connections and protocols.
 //!
-//! Knows: how many bytes of request bodies, decompressed bodies and answers are in memory, and how
-//! many there may be; how often work was interrupted.
-//! Never knows: what the bytes are, or who is told that there is no room.
-//!
 //! Buffers of up to [`spare::BYTES`] are not counted: they belong to what every connection costs,
 //! and counting them would make the threads share a counter for every request. Everything larger is
 //! leased before it is kept, and the lease goes wherever the memory goes.

@@ -1,9 +1,5 @@
 //! Results that are asked for again and again, kept as they were written.
 //!
-//! Knows: which results were asked for lately, and how many bytes of them there may be.
-//! Never knows: how a result is made, or whether its block is still canonical: whoever takes one
-//! looks at the view.
-//!
 //! A result is kept when it is made for the second time in a short while: those that are asked for
 //! once, as a scan over history does, cost next to nothing and drive nothing out. They take no
 //! lock, unless a kept one has the same bits: its memory would go from core to core with each.

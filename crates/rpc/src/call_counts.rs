@@ -1,8 +1,4 @@
 //! Calls by method: how they ended, and how long they took.
-//!
-//! Knows: the labels of metrics, of which there are few whatever clients send, and the bounds of the
-//! histograms.
-//! Never knows: how a call is answered, or in which form counts are shown.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,7 +1,4 @@
 //! Two servers, the same questions: what to ask, and where the answers differ.
-//!
-//! Knows: the six reads, what answers look like, and how differences are grouped.
-//! Never knows: how a question travels, or which of the two servers is right.
 
 mod difference;
 mod question;

@@ -1,7 +1,4 @@
 //! JSON-RPC 2.0 requests: one or a batch, taken apart and not believed.
-//!
-//! Knows: what makes a call, a notification, or neither, and which id an answer bears.
-//! Never knows: methods or their parameters.
 
 use std::borrow::Cow;
 

@@ -1,8 +1,5 @@
 //! Trees of mainnet's epochs before the merge, kept for proofs that lead to the accumulator.
 //!
-//! Knows: which epochs were asked for lately, and who makes a tree while others wait for it.
-//! Never knows: how a tree's records are read, or which blocks a view has.
-//!
 //! A tree is kept by its root, and only if it has that root. Whoever takes a branch from it names the
 //! hash of the block. So a tree that is kept is right whatever a rewind or an import does to the store.
 

@@ -1,7 +1,4 @@
 //! The explorer: the page that a browser gets at `/`, and its files, which are part of the executable.
-//!
-//! Knows: the files, their content types and digests, and what a browser may let them do.
-//! Never knows: what they show. They ask for it by JSON-RPC, as any other client does.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -1,9 +1,5 @@
 //! Filters that clients poll: what each asks for, and how far its client knows the chain.
 //!
-//! Knows: their ids and clients, how many there may be, when one was polled last, and which gives way to
-//! another.
-//! Never knows: how changes are found or written.
-//!
 //! A filter holds a block's number and hash, and nothing of what came since: however rarely it is
 //! polled, it does not grow.
 

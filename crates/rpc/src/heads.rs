@@ -1,7 +1,4 @@
 //! The chain as far as somebody knows it, and what leads from there to the chain that is.
-//!
-//! Knows: where the chain that was seen and the chain that is part, which blocks left and which came.
-//! Never knows: who has seen it, or how a block is told.
 
 use std::sync::Arc;
 

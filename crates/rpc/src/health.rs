@@ -1,7 +1,4 @@
 //! How the part that brings blocks is doing, as far as clients and supervisors are told.
-//!
-//! Knows: what can be asked of it.
-//! Never knows: where blocks come from.
 
 use std::fmt;
 

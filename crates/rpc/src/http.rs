@@ -9,9 +9,6 @@
 //! - `websocket` serves the connections that are upgraded;
 //! - `bulk_thread` works on long and compressed bodies, on a thread that serves no connection;
 //! - `byte_stream`, `compression`, `headers`, `response` and `write_progress` are what they share.
-//!
-//! Knows: which of them there are.
-//! Never knows: JSON-RPC beyond "a body in, a body out".
 
 mod accept;
 #[cfg(test)]

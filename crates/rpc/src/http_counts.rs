@@ -1,7 +1,4 @@
 //! Connections and refusals of the transport, counted.
-//!
-//! Knows: which protocols, reasons and status codes have a count of their own; all others share one.
-//! Never knows: who is served or refused.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};

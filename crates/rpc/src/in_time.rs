@@ -1,7 +1,4 @@
 //! A limit on time that costs nothing where nothing is waited for.
-//!
-//! Knows: that most of what is limited is done when it is first looked at.
-//! Never knows: what is limited.
 
 use std::future::poll_fn;
 use std::pin::pin;

@@ -1,7 +1,4 @@
 //! JSON, written into the answer's buffer.
-//!
-//! Knows: how quantities, data and members are written.
-//! Never knows: which members an answer has; `json::*` does.
 
 pub(crate) mod block;
 pub(crate) mod log;

@@ -1,7 +1,4 @@
 //! Log filters that outlive their call: those of subscriptions and those that are polled.
-//!
-//! Knows: how much memory all of them take, and how much they may.
-//! Never knows: who keeps one, or for how long.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

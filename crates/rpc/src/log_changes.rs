@@ -1,9 +1,6 @@
 //! Logs of blocks that left the chain and of blocks that came: what subscribers to logs are sent, and
 //! what filters tell of, as much as is told at once.
 //!
-//! Knows: their order, when logs of a block cannot be known, and how far those that were told lead.
-//! Never knows: who asked for them.
-//!
 //! Logs that are removed come newest first, so that each undoes what the one behind it left. A block is
 //! told whole: whoever asks again goes on behind it.
 

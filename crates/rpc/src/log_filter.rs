@@ -1,8 +1,4 @@
 //! Log filters: which logs `eth_getLogs`, `eth_newFilter` and subscriptions to logs ask for.
-//!
-//! Knows: the forms that clients send, what go-ethereum means by them, and its texts for those that
-//! are wrong; which blocks a range of a filter names, and whether a log fits.
-//! Never knows: where logs lie, or how they are found.
 
 pub(crate) mod range;
 #[cfg(test)]

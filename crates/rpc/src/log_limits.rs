@@ -1,7 +1,4 @@
 //! Limits of answers with logs: of `eth_getLogs`, and of polls of filters.
-//!
-//! Knows: their defaults.
-//! Never knows: what happens beyond one.
 
 /// How much one answer may be, unless it is of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

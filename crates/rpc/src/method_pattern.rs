@@ -1,7 +1,4 @@
 //! Methods as an operator names them: one by its name, or all that begin in one way.
-//!
-//! Knows: the two forms, and that names are exact, as in the table of methods.
-//! Never knows: what is allowed to whom.
 
 use std::fmt;
 use std::str::FromStr;

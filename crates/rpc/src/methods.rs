@@ -1,9 +1,5 @@
 //! The method table: what is served, with which parameters, by which function, and what it answers.
 //!
-//! Knows: everything about a method but how its function works. The dispatch (`answer`), the
-//! `OpenRPC` document and the search by name are expanded from the same rows.
-//! Never knows: how an answer is found or written.
-//!
 //! A new method is one row here and one function of [`crate::answer::Context`].
 
 use std::collections::BTreeSet;

@@ -1,8 +1,4 @@
 //! The page of metrics, as `/metrics`.
-//!
-//! Knows: what a server counts, and how the page is asked for.
-//! Never knows: names and texts of metrics, or what else is on the page; whoever wires the server
-//! makes it.
 
 use std::fmt;
 

@@ -1,7 +1,4 @@
 //! The method table as an `OpenRPC` document.
-//!
-//! Knows: the `OpenRPC` form and a JSON schema for every shape.
-//! Never knows: how answers are made; the table is all it reads.
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,5 @@
 //! Positional parameters: the forms that clients send, and no others.
 //!
-//! Knows: block numbers, tags, hashes, indices, flags, and what is wrong with a value that is none.
-//! Never knows: which method takes which.
-//!
 //! Any case, `0x` or `0X`, leading zeros and JSON integers are taken; whatever could mean two things,
 //! such as `"10"` without a prefix, is not.
 

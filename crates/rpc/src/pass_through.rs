@@ -1,8 +1,4 @@
 //! Methods that are not served here and go to a node: which may, and what becomes of the answer.
-//!
-//! Knows: what the operator allowed, how an answer is taken apart and counted while it comes, and that
-//! it is not ours.
-//! Never knows: where the node is, or how it is asked.
 
 mod policy;
 

@@ -1,7 +1,4 @@
 //! A well-formed "no": every way in which a call is not answered with a result.
-//!
-//! Knows: one code and one message for each, in the words that clients and proxies look for.
-//! Never knows: how a refusal came about.
 
 use std::fmt;
 

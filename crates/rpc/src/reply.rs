@@ -1,8 +1,4 @@
 //! Answers as JSON-RPC writes them: the envelope, and refusals in it.
-//!
-//! Knows: which members an answer has, that its id goes back as it came, and that what is kept for
-//! many answers is not copied into each.
-//! Never knows: what is answered.
 
 use std::borrow::Cow;
 use std::sync::Arc;

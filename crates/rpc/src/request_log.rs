@@ -1,8 +1,5 @@
 //! What the log is told of requests: slow ones, failed ones, and all of them where somebody debugs.
 //!
-//! Knows: how a request is called, which lines are written, and that strangers cannot fill the log.
-//! Never knows: how a request is answered, or who reads the log.
-//!
 //! A request has an id of its own only if a line about it is written.
 
 use std::fmt;

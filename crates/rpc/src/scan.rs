@@ -1,8 +1,5 @@
 //! JSON read in place: tokens are found and checked, nothing is built.
 //!
-//! Knows: the grammar of JSON, and that input may be anything.
-//! Never knows: what a token means to whoever asked for it.
-//!
 //! Requests are small and many, and all that is wanted of one is where its members lie. A parser that
 //! builds values would allocate for every one of them.
 

@@ -1,7 +1,4 @@
 //! A body in, a body out: one request or a batch, answered from one view.
-//!
-//! Knows: the envelope of answers, the limits of batches, and what the log is told.
-//! Never knows: HTTP, or how a result is found.
 
 mod batch;
 mod feed;

@@ -1,7 +1,4 @@
 //! Logs of the newest blocks as JSON, each written once for all subscriptions and filters.
-//!
-//! Knows: which logs of a block in memory fit a query, and for how many blocks and bytes logs are kept.
-//! Never knows: who subscribed.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,8 +1,5 @@
 //! Buffers that a thread keeps for its next requests.
 //!
-//! Knows: how large they are, and how many a thread keeps.
-//! Never knows: what is in them.
-//!
 //! Most requests and most answers are short and gone at once, and most connections of a busy server
 //! wait: ten thousand of them have the same room in turn. An allocator takes longer for buffers of
 //! this size than for small ones, and gives memory back to the system only to ask for it again.

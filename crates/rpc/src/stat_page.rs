@@ -1,7 +1,4 @@
 //! The page that tells what is held and how serving goes, as `/stat.json`.
-//!
-//! Knows: what a server can tell of itself, and how the page is asked for.
-//! Never knows: what else is on it; whoever wires the server makes it.
 
 use std::fmt;
 use std::pin::Pin;

@@ -1,9 +1,5 @@
 //! Subscriptions of one connection, and how a call reaches them.
 //!
-//! Knows: their ids, how many there may be, how far each subscriber knows the chain, and which of them
-//! a node serves.
-//! Never knows: sockets, or how a header is written.
-//!
 //! What a node sends is not queued: a task for each subscription holds one message until the connection
 //! has taken the one before it.
 

@@ -1,7 +1,4 @@
 //! The priority fee that was last suggested, so that it is worked out once a block.
-//!
-//! Knows: the suggestion, and for which tip it was made.
-//! Never knows: how one is worked out.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,8 +1,4 @@
 //! What clients have asked so far.
-//!
-//! Knows: counts of requests, calls, bytes and reads. They are kept apart by thread: serving threads would wait
-//! for each other's cache lines otherwise.
-//! Never knows: how a rate is made of them.
 
 use std::cell::Cell;
 use std::sync::OnceLock;

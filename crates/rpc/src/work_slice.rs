@@ -1,8 +1,5 @@
 //! Fair scheduling on a serving thread: a slice of work for everybody, then one at a time.
 //!
-//! Knows: how much work is a slice, how much of it is done, and who goes on next.
-//! Never knows: what the work is.
-//!
 //! Whoever has something to do gets a slice at once. Whoever has more to do waits in line, and each
 //! turn of the thread's event loop lets one of the line go on, after everybody else who is ready.
 //! There are two lines, one for the first wait of some work and one for all further ones: what takes

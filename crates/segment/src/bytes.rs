@@ -1,7 +1,4 @@
 //! Reading and writing the small pieces that rows and directories are made of.
-//!
-//! Knows: varints, fixed arrays, and that input may end anywhere.
-//! Never knows: what the pieces mean.
 
 use std::ops::Range;
 

@@ -1,8 +1,5 @@
 //! The segment file: pages, then one tail with everything that a reader needs before a page.
 //!
-//! Knows: the footer, the directory of pages, which page holds which row, header or body part.
-//! Never knows: where the file lies; whoever reads it is told which bytes to fetch.
-//!
 //! ```text
 //! transaction page, its payload pages, ... | header pages | other pages | tail | footer
 //! ```

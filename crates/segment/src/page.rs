@@ -1,9 +1,5 @@
 //! Pages: what is compressed together, checked together and read at once.
 //!
-//! Knows: the frame around a page (checksum, lengths, zstd), and how rows lie in a transaction
-//! page.
-//! Never knows: where in the file a page lies.
-//!
 //! With the directory in memory a transaction page answers alone: its head says how much gas and
 //! how many logs came before each row in its block.
 

@@ -1,8 +1,5 @@
 //! RLP, written to the end of a buffer.
 //!
-//! Knows: numbers, heads of strings and lists, and room that is left for a head.
-//! Never knows: what is encoded.
-//!
 //! alloy encodes values that exist; a row's fields exist only here, and are written as they are
 //! read. Building transactions for alloy to encode took half the time of reading a block.
 

@@ -1,9 +1,5 @@
 //! A row: one transaction, its sender and its receipt as tokens.
 //!
-//! Knows: every field of transaction types 0 to 4 and of receipts, and which few bytes say them.
-//! Never knows: pages, blocks, or the signature's r and s, which no token makes shorter and which
-//! lie beside the rows.
-//!
 //! A transaction that would not come back to the byte is kept raw.
 
 use alloy_consensus::{Eip658Value, EthereumTxEnvelope, TxEip4844};

@@ -1,7 +1,4 @@
 //! Rows that were read: their bytes in one buffer, their logs in another, however many rows.
-//!
-//! Knows: where in the buffers each transaction and each log lies.
-//! Never knows: tokens, pages, or what an answer makes of a row.
 
 use std::ops::Range;
 

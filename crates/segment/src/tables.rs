@@ -1,8 +1,5 @@
 //! Tables of what repeats in a segment: addresses, words and selectors, the most used first.
 //!
-//! Knows: how often each occurs, and which are worth an entry.
-//! Never knows: where in a row they stand.
-//!
 //! The census is a sum: blocks may be counted in any order and on any thread, and sums be added
 //! up in any order; the tables that come out are the same.
 

@@ -1,8 +1,5 @@
 //! Tokens: the values of a row in few bytes.
 //!
-//! Knows: amounts, addresses and 32-byte words, and what makes most of them short.
-//! Never knows: which field of which transaction a value is.
-//!
 //! An address is a reference to the segment's table, to one seen before in the same row, or
 //! twenty bytes. A word is cut down to what is not padding, or is a reference likewise. Rows do
 //! not refer to each other, so that each can be read alone.

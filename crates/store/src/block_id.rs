@@ -1,7 +1,4 @@
 //! A block by its number and its hash.
-//!
-//! Knows: both.
-//! Never knows: whether there is such a block.
 
 use alloy_primitives::B256;
 use chain::BlockNumber;

@@ -1,8 +1,5 @@
 //! Whether a data folder is what it claims to be: every byte, every block, every lookup.
 //!
-//! Knows: the named invariants below, and how to cut the work so that any thread can do a part.
-//! Never knows: how findings are shown, or which threads do the work.
-//!
 //! - *layout*: the listed files are the ones that the coverage asks for, but for slots whose merge is
 //!   pending, and link to each other;
 //! - *digest*: every listed file has the length and the SHA-256 that the manifest says;

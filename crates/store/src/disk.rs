@@ -1,8 +1,5 @@
 //! The one place that touches files: a flat folder of them, behind a small trait.
 //!
-//! Knows: names, bytes, and what is durable when.
-//! Never knows: what a file holds, or in which order files must change so that a crash is harmless.
-//!
 //! What is promised of every [`Disk`]: a write is visible to the next read at once; its bytes survive
 //! a crash after [`WritableFile::fsync`], its name after [`Disk::fsync_folder`], and neither before;
 //! [`Disk::rename`] puts one file in the place of another and is never seen half done.

@@ -1,7 +1,4 @@
 //! A segment in the making: groups of verified blocks in, a durable file out.
-//!
-//! Knows: what of a block goes into the segment, what into the lookups, what into the manifest.
-//! Never knows: where blocks come from, or on which thread a group is encoded.
 
 use std::sync::Arc;
 

@@ -1,7 +1,4 @@
 //! Files that are held open: each is opened when it is first asked, and shared by all views.
-//!
-//! Knows: how a segment or a run is opened and believed, and how much memory they may take.
-//! Never knows: which of them are live, or what they are asked.
 
 use std::collections::BTreeMap;
 use std::fmt;

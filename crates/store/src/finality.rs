@@ -1,7 +1,4 @@
 //! What somebody whom the writer follows calls safe and final.
-//!
-//! Knows: that such a word counts only for the canonical chain, and never for less than is sealed.
-//! Never knows: who gave it.
 
 use crate::block_id::BlockId;
 

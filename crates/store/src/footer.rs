@@ -1,7 +1,4 @@
 //! What a segment file tells of itself without being read: its name, its length and its footer.
-//!
-//! Knows: how these three must agree with each other and with the manifest.
-//! Never knows: whether the blocks are what the footer says; [`crate::check`] proves that.
 
 use alloy_primitives::{B256, U256};
 use segment::{FOOTER_BYTES, Footer};

@@ -1,7 +1,4 @@
 //! The genesis.json that a data folder keeps: which forks its chain has, for whoever opens it next.
-//!
-//! Knows: the file's name, how long it may be, and that the manifest records its digest.
-//! Never knows: what is in it. Which chain the folder holds is the manifest's to say.
 
 use alloy_primitives::B256;
 use sha2::{Digest as _, Sha256};

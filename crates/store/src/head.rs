@@ -1,9 +1,5 @@
 //! The head: the newest blocks, not yet final, in memory, with a log that survives a crash.
 //!
-//! Knows: the blocks above the seam by their hashes, which of them are canonical, and the order of
-//! writes that makes every change atomic.
-//! Never knows: who supplies blocks, when they are final, or what a segment is.
-//!
 //! A change is durable before it can be seen. A reorg is a change of which hash is canonical: blocks
 //! are written once, and going back to an older branch costs one small record. The log is never
 //! believed beyond what [`Verifier`](chain::Verifier) proves again when it is opened. Its bytes are

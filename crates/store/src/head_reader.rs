@@ -1,7 +1,4 @@
 //! The head as a process sees it that does not write: placed above what is sealed.
-//!
-//! Knows: where head and segments meet, and that segments count where they disagree.
-//! Never knows: how a log is read, or who writes it.
 
 use std::sync::Arc;
 

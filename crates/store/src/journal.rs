@@ -1,8 +1,5 @@
 //! The commit journal: the segments that a commit creates and retires, recorded before it does either.
 //!
-//! Knows: which unlisted segments a writer of this folder has left and may remove.
-//! Never knows: what a segment holds, or how a commit comes about.
-//!
 //! A crash in the middle of a commit leaves segments that the manifest does not list, and so does a
 //! reader that still holds a retired one when its process ends. The next writer removes those that
 //! the journal names, if the manifest is the one before the commit or the one after it. Any other

@@ -1,8 +1,5 @@
 //! Which files a coverage has: a pure function of the blocks that are held.
 //!
-//! Knows: slots of 8192 and of 256 blocks, and how held ranges are cut into segments and runs.
-//! Never knows: files, or in which order blocks arrived: the same blocks end in the same files.
-//!
 //! A slot of 8192 blocks that is held whole is one segment. Of any other slot each aligned 256
 //! blocks have a segment of their own, shorter where some of them are missing. So blocks that arrive
 //! change few files, and whatever the order of arrival, the last block of a slot makes the same file.

@@ -1,7 +1,4 @@
 //! How much memory and how many descriptors a store may take.
-//!
-//! Knows: the bounds and their defaults.
-//! Never knows: what keeps to them.
 
 /// How much a store may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

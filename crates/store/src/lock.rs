@@ -1,7 +1,4 @@
 //! One writer per data folder.
-//!
-//! Knows: the name of the lock.
-//! Never knows: what the writer writes. Readers take no lock: they read what the manifest names.
 
 use thiserror::Error;
 

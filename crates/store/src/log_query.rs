@@ -1,7 +1,4 @@
 //! What logs are asked for: addresses and topics.
-//!
-//! Knows: when a log has what is asked for, and which keys of the index may lead to it.
-//! Never knows: blocks, or how the question was put.
 
 use std::ops::Range;
 

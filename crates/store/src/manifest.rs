@@ -1,8 +1,5 @@
 //! The manifest: which segments and lookup runs are live, and what is known of their chain.
 //!
-//! Knows: names, block ranges, slots, digests, lengths, the trusted hashes that held blocks match.
-//! Never knows: what a segment or a run contains, or who is reading it.
-//!
 //! A manifest is a value. What changes it makes another one, and [`Manifest::replace`] puts that in
 //! the place of the old. What it promises: no two segments hold the same block, no two runs of a
 //! subject hold the same slot, no file is listed twice, and the same content gives the same bytes,

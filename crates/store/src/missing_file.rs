@@ -1,7 +1,4 @@
 //! What a view does without, though it is listed.
-//!
-//! Knows: a name, what would be there, and what is wrong.
-//! Never knows: what becomes of it.
 
 use chain::BlockRange;
 

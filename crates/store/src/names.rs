@@ -1,7 +1,4 @@
 //! What the files of a data folder are called.
-//!
-//! Knows: that a finished file is named by its content, and an unfinished one by nothing.
-//! Never knows: what is in them.
 
 use alloy_primitives::{B256, hex};
 use chain::BlockRange;

@@ -1,8 +1,5 @@
 //! The notice that a follower leaves in a data folder while it stands still for a lasting reason, so
 //! that `stat` of another process can show it.
-//!
-//! Knows: the file's name, and how long it may be.
-//! Never knows: what is in it, or when it is out of date: whoever follows again removes it.
 
 use crate::disk::{Disk, DiskError, replace_file};
 use crate::lock::WriterLock;

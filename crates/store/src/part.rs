@@ -1,7 +1,4 @@
 //! A file that is being written: it gets its name when it is whole and durable.
-//!
-//! Knows: the order that makes a crash harmless: bytes, fsync, name.
-//! Never knows: what the bytes are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,8 +1,4 @@
 //! Whether a data folder is there: a manifest that is missing is damage, never emptiness.
-//!
-//! Knows: that a writer's first file is the manifest, so that any other file of ours without one means
-//! that the manifest was lost; and whether this process has seen one.
-//! Never knows: what the manifest lists.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,8 +1,5 @@
 //! Published history: the manifests of a bucket, held against what a folder has itself.
 //!
-//! Knows: which manifests can be read as one, which segments were withdrawn, and what is set aside.
-//! Never knows: where a bucket is, or how its objects are read.
-//!
 //! The folder's own manifest stands firmest. Published ones are admitted in an order that depends on
 //! nothing but their content, each if it contradicts nothing that was admitted before: so all readers
 //! of a bucket come to the same verdict. What is not admitted is named, and hashes that only it may

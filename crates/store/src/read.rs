@@ -1,8 +1,5 @@
 //! How the bytes of segments and runs are read, wherever they live.
 //!
-//! Knows: ranges of one immutable file, and who waits for them.
-//! Never knows: what the bytes mean, or which runtime polls a future.
-//!
 //! A warm read is answered by [`SegmentBytes::read_now`] and never leaves its thread; a cold one is
 //! awaited, so that it never stalls its neighbours. The store starts no threads: those who read for
 //! a [`ReadPool`] are the caller's, and [`Inline`] needs none.

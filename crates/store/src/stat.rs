@@ -1,8 +1,5 @@
 //! What a data folder holds, in numbers: ranges and their trust, counts, bytes by part.
 //!
-//! Knows: what a view lists, and what the tails of its segments say of their bytes.
-//! Never knows: how numbers are shown.
-//!
 //! The tails of segments are read one after the other, and none is kept: asking costs a server no
 //! memory that its readers have warmed. What they said is kept by whoever asks again.
 

@@ -1,7 +1,4 @@
 //! A data folder, open for reading: one current view, exchanged whole.
-//!
-//! Knows: the folder's manifest and its head, and which view readers get.
-//! Never knows: how a change comes about; [`crate::Writer`] makes them.
 
 mod faulty_files;
 

@@ -1,9 +1,5 @@
 //! A picture of the store that never changes: one request uses one from beginning to end.
 //!
-//! Knows: which segment or head block holds a number, which run may hold a hash, and how to prove
-//! that it does.
-//! Never knows: how an answer is written, or who asks.
-//!
 //! Reads await only bytes that are not in memory: a warm one is done when it is first polled.
 
 mod far_reads;

@@ -1,8 +1,4 @@
 //! The one writer of a data folder: builds segments, keeps the lookups, exchanges the manifest.
-//!
-//! Knows: the order that makes a crash harmless: the journal, then files, then the manifest, then the
-//! removal of what it no longer lists.
-//! Never knows: where blocks come from.
 
 mod drafting;
 mod head;

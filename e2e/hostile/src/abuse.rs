@@ -1,7 +1,4 @@
 //! Every abuse: one row and one plain function each.
-//!
-//! Knows: what each is called, how many connections it has, and what must be seen of it.
-//! Never knows: how the well-behaved client fares beside it.
 
 mod bodies;
 mod connections;

@@ -1,8 +1,5 @@
 //! One abuse that is under way: its connections, its threads, and what is counted of them.
 //!
-//! Knows: sockets, how long to wait on them, and how several are kept at once.
-//! Never knows: what is sent.
-//!
 //! An attacker has processors of its own; here it shares them with the server. So its threads run at a
 //! lower priority than the server and the well-behaved client.
 

@@ -1,7 +1,4 @@
 //! How much memory the server may take beside an abuse.
-//!
-//! Knows: what docs/api.md, part 8, says of bytes under way and of connections.
-//! Never knows: what the server took.
 
 use crate::abuse::Spoken;
 

@@ -1,8 +1,5 @@
 //! The well-behaved client: a few connections that are kept, reads of every kind, a steady rate.
 //!
-//! Knows: what it asks, what it was answered when nobody else asked, and how long it waits.
-//! Never knows: what happens beside it.
-//!
 //! A request has its time, and its wait counts from there if an earlier answer was late: a stall of the
 //! server is seen by every request that it holds up. That this client's own thread woke late is not the
 //! server's.

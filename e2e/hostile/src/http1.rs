@@ -1,7 +1,4 @@
 //! HTTP/1.1 as clients write and read it.
-//!
-//! Knows: how a request is written, and where an answer ends.
-//! Never knows: what is asked.
 
 use std::io::{BufRead, Error, ErrorKind, Read as _, Result};
 

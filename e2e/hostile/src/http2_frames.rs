@@ -1,7 +1,4 @@
 //! Frames of HTTP/2, written and read by hand. The tests of the executable use this file too.
-//!
-//! Knows: how a frame and the plainest head in HPACK are written.
-//! Never knows: which frames a peer may send, or when.
 
 use std::io::{Read, Result};
 

@@ -1,7 +1,4 @@
 //! What has the longest answers.
-//!
-//! Knows: the blocks of the server, as it tells them itself.
-//! Never knows: why they are long.
 
 use anyhow::{Context as _, Result};
 use bench_serve::call;

@@ -1,7 +1,4 @@
 //! How long an abuse goes on.
-//!
-//! Knows: its time, and what the well-behaved client has got meanwhile.
-//! Never knows: what is done in that time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -1,8 +1,5 @@
 //! Raw requests of HTTP/1.1, right and wrong, and how they are answered. The tests of the executable
 //! replay this table over both paths of the server.
-//!
-//! Knows: bytes and statuses.
-//! Never knows: how they are sent.
 
 const POST: &str = "POST / HTTP/1.1\r\n";
 const USUAL: &str = "host: test\r\ncontent-type: application/json\r\n";

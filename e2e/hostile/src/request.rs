@@ -1,7 +1,4 @@
 //! What a run was asked to do.
-//!
-//! Knows: the arguments, and what the two forms differ in.
-//! Never knows: what they lead to.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,7 +1,4 @@
 //! Memory of the server, as the system tells it.
-//!
-//! Knows: `/proc/PID/status`, and how its highest value is forgotten.
-//! Never knows: what the memory is for.
 
 use std::fs;
 

@@ -1,7 +1,4 @@
 //! A run: the chain, the server, every abuse beside the well-behaved client, the table.
-//!
-//! Knows: the order of things, and what must hold.
-//! Never knows: how one of them is done.
 
 use std::net::SocketAddr;
 use std::thread;

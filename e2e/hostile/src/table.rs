@@ -1,7 +1,4 @@
 //! What came out, for people.
-//!
-//! Knows: the figures of each abuse, and where the documentation has room for them.
-//! Never knows: how anything was measured.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,7 +1,4 @@
 //! Frames of WebSocket (RFC 6455), as a client writes them by hand.
-//!
-//! Knows: how a handshake is asked for and how a frame is written.
-//! Never knows: which frames a peer may send, or when.
 
 /// Asks for a WebSocket.
 pub(crate) const HANDSHAKE: &str = "GET / HTTP/1.1\r\nhost: test\r\nconnection: upgrade\r\n\

@@ -1,9 +1,6 @@
 //! No circles: the modules of one parent, each with all that lies below it, depend on each other in
 //! one direction.
 //!
-//! Knows: which file is which module, and which modules a file names.
-//! Never knows: types, macros, or paths that are built by either.
-//!
 //! A module may name its parent and its children: they are one piece of work in several files. Names
 //! that a module takes from another one through a re-export count as that other one's.
 

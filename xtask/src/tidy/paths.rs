@@ -1,7 +1,4 @@
 //! Paths of Rust sources: which names a file takes from where.
-//!
-//! Knows: how `crate::a::{b, c::D}` is written.
-//! Never knows: what a name means.
 
 /// The code of a file: without comments that fill a line, and without the tests at its end.
 pub(super) fn code_of(text: &str) -> String {

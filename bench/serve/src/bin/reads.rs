@@ -1,9 +1,5 @@
 //! `reads FOLDER READ COUNT`: so many of one read, without a network, for callgrind to count.
 //!
-//! Knows: the six reads as requests to the service.
-//! Never knows: how they are counted; `cargo xtask instructions` takes the difference of two counts, so
-//! that opening the folder does not matter.
-//!
 //! No key is asked for twice, but by the reads called hot: what is measured is finding an answer, not
 //! having it. The keys come from a service of their own, so that no cache of the one that is asked has
 //! seen them.

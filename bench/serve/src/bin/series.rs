@@ -1,7 +1,4 @@
 //! `series [--logarithmic] TITLE CSV`: what was measured over time or by a size, drawn as SVG.
-//!
-//! Knows: a table whose first column is the time or the size, and whose others are called `panel:line`.
-//! Never knows: who measured it.
 
 #![expect(clippy::print_stdout, reason = "the plot is its output")]
 

@@ -1,7 +1,4 @@
 //! h2load: as many requests as there can be over HTTP/2 without TLS.
-//!
-//! Knows: its arguments and what it prints.
-//! Never knows: who answers.
 
 use std::process::Command;
 use std::time::Duration;

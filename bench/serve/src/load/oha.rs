@@ -1,7 +1,4 @@
 //! oha: so many requests in a second and no more, and how long each took.
-//!
-//! Knows: its arguments and the JSON that it prints.
-//! Never knows: who answers.
 
 use std::process::Command;
 

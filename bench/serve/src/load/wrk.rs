@@ -1,7 +1,4 @@
 //! wrk: as many requests as there can be.
-//!
-//! Knows: its script and what the script prints.
-//! Never knows: who answers.
 
 use std::fs;
 use std::path::Path;

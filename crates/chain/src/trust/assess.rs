@@ -1,8 +1,5 @@
 //! From runs of proven blocks to the status of every range.
 //!
-//! Knows: where runs meet, and that a hash fixes everything below it and nothing above.
-//! Never knows: blocks, only the hashes of those where runs meet.
-//!
 //! Two runs that meet at a block either have the same hash there, and then they are one chain up
 //! to it, or they contradict each other, and then at least one of them is not of this chain. What
 //! is left without contradictions is, between its gaps, a single chain, and the status of a block

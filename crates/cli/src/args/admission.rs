@@ -1,7 +1,4 @@
 //! Who may ask a server: the flags, and the keys that stand in quipu.toml.
-//!
-//! Knows: flags and their help.
-//! Never knows: how a caller is let in.
 
 use std::num::NonZeroU32;
 

@@ -1,7 +1,4 @@
 //! The arguments of commands that work with a bucket, and of a server that reads one.
-//!
-//! Knows: flags and their help.
-//! Never knows: what comes of them.
 
 use std::path::PathBuf;
 use std::str::FromStr;

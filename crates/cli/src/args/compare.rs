@@ -1,7 +1,4 @@
 //! The arguments of `quipu compare`.
-//!
-//! Knows: flags and their help.
-//! Never knows: what comes of them.
 
 use std::num::{NonZeroU64, NonZeroUsize};
 

@@ -1,7 +1,4 @@
 //! The arguments of `quipu completions`.
-//!
-//! Knows: flags and their help.
-//! Never knows: what comes of them.
 
 use clap_complete::Shell;
 

@@ -1,7 +1,4 @@
 //! The arguments of `quipu config`.
-//!
-//! Knows: flags and their help.
-//! Never knows: what comes of them.
 
 use clap::ValueEnum;
 

@@ -1,7 +1,4 @@
 //! The arguments of `quipu doctor`.
-//!
-//! Knows: flags and their help.
-//! Never knows: what comes of them.
 
 use crate::upstream_args::UpstreamArgs;
 

@@ -1,7 +1,4 @@
 //! The arguments of `quipu export`.
-//!
-//! Knows: flags and their help.
-//! Never knows: what comes of them.
 
 use std::path::PathBuf;
 

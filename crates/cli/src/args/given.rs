@@ -1,7 +1,4 @@
 //! What the settings of a server came to, to be compared with what they come to later.
-//!
-//! Knows: what was typed, and the value of every setting as text.
-//! Never knows: what a setting means, where its value came from, or whether a change can be followed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

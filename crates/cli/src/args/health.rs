@@ -1,7 +1,4 @@
 //! The arguments of `quipu health`.
-//!
-//! Knows: flags and their help.
-//! Never knows: what comes of them.
 
 use super::listen::{ListenAddress, parse_listen, parse_metrics_listen};
 

@@ -1,7 +1,4 @@
 //! The arguments of `quipu key`.
-//!
-//! Knows: flags and their help.
-//! Never knows: what comes of them.
 
 use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;

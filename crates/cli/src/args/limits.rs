@@ -1,7 +1,4 @@
 //! What clients of `quipu serve` may take: the flags of every limit that the server has.
-//!
-//! Knows: flags, their help and their defaults, which are those of the server.
-//! Never knows: how a limit is kept.
 
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;

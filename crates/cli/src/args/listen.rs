@@ -1,7 +1,4 @@
 //! Where to listen, in the forms that people write.
-//!
-//! Knows: which parts may be left out, and what stands for them.
-//! Never knows: whether anybody else listens there.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};

@@ -1,7 +1,4 @@
 //! The arguments of `quipu prove` and `quipu verify-proof`.
-//!
-//! Knows: flags and their help.
-//! Never knows: what a bundle is.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,4 @@
 //! The arguments of `quipu repair`.
-//!
-//! Knows: flags and their help.
-//! Never knows: what comes of them.
 
 use super::{ChainArgs, DataArgs, WorkArgs};
 

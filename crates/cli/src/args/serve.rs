@@ -1,7 +1,4 @@
 //! The arguments of `quipu serve`.
-//!
-//! Knows: flags and their help.
-//! Never knows: what comes of them.
 
 use std::num::NonZeroU64;
 use std::time::Duration;

@@ -232,17 +232,15 @@ impl FetchWork<'_> {
             reached: 0,
             distrusted: BTreeSet::new(),
         };
-        let outcome = fetch_files(&downloader, runtime.handle(), files, &mut taker);
+        let outcome = fetch_files(&downloader, runtime.handle(), &files, &mut taker);
         let (tally, distrusted) = (taker.tally, taker.distrusted);
         print_lines(&self.sum(tally, &writer.view()))?;
         let outcome = outcome.map_err(|failure| match failure {
             FetchFailure::Stopped => stop.failure(),
             FetchFailure::Download(error) => {
-                let era = match &error {
-                    DownloadError::NoMirror { file, .. } => era_of(file),
-                    _ => None,
-                };
-                refused(&error, era.is_some_and(|era| distrusted.contains(&era)))
+                let is_distrusted = matches!(&error, DownloadError::NoMirror { file, .. }
+                    if era_of(file).is_some_and(|era| distrusted.contains(&era)));
+                refused(&error, is_distrusted)
             }
             FetchFailure::Taker(failure) => failure,
         });

@@ -1,7 +1,4 @@
 //! `quipu health`: whether a running server is well, asked over HTTP as any other client would.
-//!
-//! Knows: one request, and that an answer has a code and a text.
-//! Never knows: what makes a server ready.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};

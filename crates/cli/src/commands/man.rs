@@ -1,7 +1,4 @@
 //! `quipu man`: a manual page for each command, made from the flags and their help.
-//!
-//! Knows: the sections of a page, and that examples keep their lines.
-//! Never knows: what a flag is.
 
 use std::fs;
 use std::io;

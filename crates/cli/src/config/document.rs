@@ -1,7 +1,4 @@
 //! A `quipu.toml` as it stands: which keys it has, with what values, on which lines.
-//!
-//! Knows: TOML, and that a configuration is tables of plain values and lists of them.
-//! Never knows: which keys there are.
 
 use std::ops::Range;
 

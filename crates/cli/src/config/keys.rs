@@ -1,7 +1,4 @@
 //! The tables `[[keys]]` of a `quipu.toml`: API keys, each by its hash.
-//!
-//! Knows: which keys such a table has, and that no two tables are of one name or of one hash.
-//! Never knows: how a caller is let in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;

@@ -1,8 +1,4 @@
 //! Every flag as a setting: the variable and the key of `quipu.toml` that stand for it.
-//!
-//! Knows: the rule by which names are made, the tables, and which settings exclude each other.
-//! Never knows: a value. What a setting means and which values it takes is said where its flag is
-//! declared, in `args`, and nowhere else.
 
 use std::any::TypeId;
 use std::path::PathBuf;

@@ -1,9 +1,4 @@
 //! What is suggested for a flag that nobody knows.
-//!
-//! Knows: that people leave out the first words of a flag, and that other servers call the two parts of
-//! `--listen` `--host` and `--port`. clap compares letters: `--threads` is nearer to `--reads-max` than
-//! to `--serve-threads`.
-//! Never knows: what a flag does.
 
 use std::ffi::OsString;
 

@@ -1,8 +1,5 @@
 //! Variables of the environment as settings: whether their values are ones that their flags take, and
 //! whether anybody knows their names.
-//!
-//! Knows: that a mistake in a variable is told with the variable's name, and not with its flag's.
-//! Never knows: what a setting means.
 
 use std::env;
 

@@ -1,7 +1,4 @@
 //! Certificates, and clients that speak TLS.
-//!
-//! Knows: who signs whom, and what a client trusts.
-//! Never knows: what is asked.
 
 use std::fs;
 use std::io::{Error, ErrorKind, Read, Result, Write};

@@ -1,7 +1,4 @@
 //! The server inside the test's own process: for settings that no flag has, and for disks that fail.
-//!
-//! Knows: how a service is made over any disk, and how a server is started and stopped.
-//! Never knows: what is asked of it.
 
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Range;

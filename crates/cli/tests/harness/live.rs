@@ -1,7 +1,4 @@
 //! A store that changes while it is served: small true blocks, and the writer that adds them.
-//!
-//! Knows: how blocks are made, empty or with logs, and how a head is opened over any disk.
-//! Never knows: what is asked meanwhile.
 
 use std::sync::Arc;
 

@@ -1,7 +1,4 @@
 //! A node that is subscribed to over a WebSocket: it sends what a test tells it to send.
-//!
-//! Knows: enough JSON-RPC to say which chain it is, and to begin and end a subscription.
-//! Never knows: what is subscribed to.
 
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};

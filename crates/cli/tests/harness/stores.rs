@@ -1,7 +1,4 @@
 //! Data folders that tests ask: the sample chain of `quipu demo`, and parts of it.
-//!
-//! Knows: which blocks each holds, and how it is made with the program's own commands.
-//! Never knows: what is asked of them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

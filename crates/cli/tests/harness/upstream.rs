@@ -1,7 +1,4 @@
 //! A node to pass calls to, over real sockets: it answers what it was asked, or fails as it is told.
-//!
-//! Knows: enough HTTP to read a request and to answer it, well or badly.
-//! Never knows: what a method means; its name says how it is answered.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};

@@ -1,7 +1,4 @@
 //! A web server over real sockets: it shows a folder by name and by ranges, or fails for a while.
-//!
-//! Knows: enough HTTP for whoever reads whole files and parts of them.
-//! Never knows: what the files are.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

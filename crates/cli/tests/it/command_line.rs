@@ -1,8 +1,5 @@
 //! Transcripts of the command line: what is typed, what is said, and the exit code, to the letter.
 //!
-//! Knows: where the files are, how commands are run, and what is not the same on every run.
-//! Never knows: why something is said; whoever reads the files judges that.
-//!
 //! The format is described in `crates/cli/tests/command-line/README.md`.
 
 use std::fmt::Write as _;

@@ -1,7 +1,4 @@
 //! A node on a fork that nobody knows yet: `serve --upstream` stops below it, serves on and says so.
-//!
-//! Knows: how the tip of a Quipu is turned into a block of a made-up fork on its way.
-//! Never knows: how blocks are followed.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

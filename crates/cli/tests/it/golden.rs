@@ -1,8 +1,5 @@
 //! Golden files: what is sent to the server and what comes back, to the byte.
 //!
-//! Knows: where the files are, which decisions they show, and how they are rewritten.
-//! Never knows: why an answer is right; whoever reads the files judges that.
-//!
 //! The format is described in `crates/cli/tests/golden/README.md`.
 
 use std::collections::{BTreeMap, BTreeSet};

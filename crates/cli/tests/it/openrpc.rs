@@ -1,7 +1,4 @@
 //! The `OpenRPC` document: well-formed, complete, and true of every golden answer.
-//!
-//! Knows: what `OpenRPC` 1.4 asks of a document, and the part of JSON Schema that ours uses. A word that
-//! is not known here fails the test: nothing is passed over.
 
 use std::collections::BTreeSet;
 use std::fs;

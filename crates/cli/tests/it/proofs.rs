@@ -1,7 +1,4 @@
 //! Proof bundles of whole chains, each verified by the crate that shares no code with the server.
-//!
-//! Knows: that a bundle proves what the ordinary answers say, and which logs a chain has.
-//! Never knows: how a bundle is made or checked.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,8 +1,5 @@
 //! Blocks of upstream nodes, fetched ahead of whoever reads them.
 //!
-//! Knows: in which order blocks will be read, how much may wait for its reader, and who told which.
-//! Never knows: whether they are true.
-//!
 //! One thread asks, and as many questions are under way as the nodes take and memory allows. Readers
 //! wait for the blocks that they want, which come in the order in which they are wanted: so the lowest
 //! that anybody waits for is always under way, and nobody waits for ever.

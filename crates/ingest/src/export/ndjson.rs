@@ -1,7 +1,4 @@
 //! Blocks as lines of JSON: consensus bytes in hex, one object a block.
-//!
-//! Knows: the keys, and that every value is a number, `null` or hex, so that nothing needs escaping.
-//! Never knows: where the blocks come from.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};

@@ -144,5 +144,5 @@ impl DownloadError {
 }
 
 fn lines(said: &[String]) -> String {
-    said.iter().map(|line| format!("\n  {line}")).collect()
+    said.iter().flat_map(|line| ["\n  ", line]).collect()
 }

@@ -1,7 +1,4 @@
 //! Whether a data folder holds what an archive would bring, by the archive's name alone.
-//!
-//! Knows: what a name says of its blocks.
-//! Never knows: where the archive is.
 
 use archive::{ArchiveName, Format};
 use chain::{BlockNumber, BlockRange};

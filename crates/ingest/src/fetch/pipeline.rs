@@ -61,10 +61,7 @@ pub enum FetchFailure<E> {
 
 impl<E> From<DownloadError> for FetchFailure<E> {
     fn from(error: DownloadError) -> Self {
-        match error {
-            DownloadError::Stopped => Self::Stopped,
-            error => Self::Download(error),
-        }
+        if matches!(error, DownloadError::Stopped) { Self::Stopped } else { Self::Download(error) }
     }
 }
 
@@ -73,7 +70,7 @@ impl<E> From<DownloadError> for FetchFailure<E> {
 pub fn fetch_files<T: FileTaker>(
     downloader: &Arc<Downloader>,
     runtime: &Handle,
-    files: Vec<MirrorFile>,
+    files: &[MirrorFile],
     taker: &mut T,
 ) -> Result<(), FetchFailure<T::Error>> {
     downloader.folder.clear_except(|name| files.iter().any(|file| file.name == name))?;
@@ -96,6 +93,8 @@ pub fn fetch_files<T: FileTaker>(
 }
 
 type DownloadEnd = (FileTask, Result<WholeFile, DownloadError>);
+/// A file that was imported, or that no mirror gave.
+type FileEnd = (FileTask, Result<(), DownloadError>);
 
 struct Pipeline<'a, T> {
     downloader: Arc<Downloader>,
@@ -175,7 +174,7 @@ impl<T: FileTaker> Pipeline<'_, T> {
     fn fetch(
         &mut self,
         mut download: JoinHandle<DownloadEnd>,
-    ) -> Result<(FileTask, Result<(), DownloadError>), FetchFailure<T::Error>> {
+    ) -> Result<FileEnd, FetchFailure<T::Error>> {
         loop {
             // It is aborted nowhere else, and a panic in it is one here.
             let ended =

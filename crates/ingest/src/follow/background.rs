@@ -1,8 +1,5 @@
 //! Work beside the tip: slots are merged and gaps are filled while the server serves.
 //!
-//! Knows: what is to be merged, what is missing, and that only the follower commits.
-//! Never knows: the tip.
-//!
 //! One thread does both, one after the other. So what gathers the lookups of complete slots is built
 //! here, never by the follower, and nobody else changes them meanwhile.
 

@@ -1,7 +1,4 @@
 //! From our chain to another: down to the fork point, and up again chunk by chunk.
-//!
-//! Knows: how to find where two chains part, and that only blocks which are not here are fetched.
-//! Never knows: which chain is the better one; nodes say that, down to what is final.
 
 use std::time::Duration;
 

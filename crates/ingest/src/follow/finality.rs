@@ -1,8 +1,4 @@
 //! What is safe and what is final, and sealing it.
-//!
-//! Knows: that the word of those that decide counts for blocks that are ours, and that what is final
-//! leaves the head. That it never goes back, also after a restart, is the store's to keep.
-//! Never knows: how a segment is built.
 
 use std::time::Duration;
 

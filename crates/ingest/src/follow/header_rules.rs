@@ -1,9 +1,5 @@
 //! The headers of a branch, held against their parents'.
 //!
-//! Knows: that blocks which were proven one by one are one chain only if each header follows from the
-//! one before it, and who is to blame where one does not.
-//! Never knows: the rules; `chain` does.
-//!
 //! A branch is proven over all cores, each block by itself: what a header must have of its parent's
 //! (timestamp, gas limit, base fee, excess blob gas) is checked here, before any of it is shown.
 

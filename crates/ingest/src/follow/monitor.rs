@@ -1,8 +1,4 @@
 //! The tip as the preferred node or the quorum has it, heard on a thread of its own.
-//!
-//! Knows: when the tip is asked for, and that news of a subscription wakes and decides nothing.
-//! Never knows: what becomes of a tip. The follower may prove or seal for long; this never waits for
-//! it, so what it writes down shows how far the follower is behind.
 
 use std::pin::Pin;
 use std::sync::Arc;

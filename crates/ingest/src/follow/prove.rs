@@ -1,7 +1,4 @@
 //! Blocks that nodes sent, proven one by one over all cores.
-//!
-//! Knows: which node sent a block, and what a block that does not prove itself says of that node.
-//! Never knows: why the blocks were asked for, or whether each follows from the one before it.
 
 use std::ops::ControlFlow;
 

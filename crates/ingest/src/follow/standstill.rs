@@ -1,7 +1,4 @@
 //! Standing still: what cannot be followed now is not fetched again and again.
-//!
-//! Knows: the block that nothing goes past, when to try it again, and the notice for other processes.
-//! Never knows: how blocks are fetched or stored.
 
 use std::time::Duration;
 

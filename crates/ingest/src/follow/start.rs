@@ -1,7 +1,4 @@
 //! Where following begins: above what is held, or, if that is too far below, at what is final.
-//!
-//! Knows: gaps, and that a head without blocks may stand anywhere.
-//! Never knows: how the tip is followed from there.
 
 use std::time::Duration;
 

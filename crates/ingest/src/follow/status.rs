@@ -1,8 +1,4 @@
 //! How following goes: cheap to look at, from any thread.
-//!
-//! Knows: the newest block here and there, since when they differ, when a node was last heard, what
-//! last went wrong, and a conflict if there is one.
-//! Never knows: who looks, or what for.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,8 +1,4 @@
 //! One segment from blocks that are proven on the way.
-//!
-//! Knows: the two passes: the counted blocks first, whose tables the segment is written with, then
-//! all of them.
-//! Never knows: what a segment looks like.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

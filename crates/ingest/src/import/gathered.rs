@@ -1,7 +1,4 @@
 //! What only all blocks of a part show: that they are one chain, and what they add up to.
-//!
-//! Knows: the sums over blocks that are proven one by one, and what lies on both sides of them.
-//! Never knows: where the blocks come from; their source says who told what does not fit.
 
 use std::collections::BTreeMap;
 

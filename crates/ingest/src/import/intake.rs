@@ -1,7 +1,4 @@
 //! Segments from blocks that arrive, whatever their source.
-//!
-//! Knows: which of the arriving blocks go into which segment, and that each is proven once.
-//! Never knows: where the blocks come from, or whether they may stand beside what is held.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,4 @@
 //! The end of every import and backfill: what arrived is judged beside what is held, and committed.
-//!
-//! Knows: that a range which links to nothing known is refused unless it is allowed, and what a commit
-//! records of the chain.
-//! Never knows: where the blocks come from, or how they became segments.
 
 use alloy_primitives::U256;
 use chain::trust::{Anchors, ProvenRun, TrustStatus};

@@ -1,8 +1,4 @@
 //! Merging: the pieces of a slot that is held whole become one segment.
-//!
-//! Knows: that every block is proven again on the way, so that a damaged piece cannot become a part of
-//! a good segment.
-//! Never knows: which slots are due, or how the segment becomes live; the store does.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

@@ -1,9 +1,5 @@
 //! Published history into a data folder: proven block by block, as archives are.
 //!
-//! Knows: that a publisher is believed no more than an archive is, and that equal blocks become equal
-//! segments whoever has encoded them.
-//! Never knows: where the published files lie, or how they came near.
-//!
 //! Blocks are taken in units of a slot, each committed as a whole: killed at any moment, the folder is as
 //! it was after the last unit.
 

@@ -1,7 +1,4 @@
 //! Which blocks are taken together, and in which order.
-//!
-//! Knows: slots, gaps, and that trust comes from blocks that are held or anchored.
-//! Never knows: where blocks come from.
 
 use std::collections::BTreeSet;
 

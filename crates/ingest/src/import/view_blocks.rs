@@ -1,7 +1,4 @@
 //! What a view holds, as a source of blocks: of the folder itself, or of what others published.
-//!
-//! Knows: how blocks are read back out of segments, and whose word a block is.
-//! Never knows: what the blocks are wanted for.
 
 use std::sync::Arc;
 

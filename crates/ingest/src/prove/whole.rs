@@ -1,7 +1,4 @@
 //! What only a whole file shows: total difficulties, the accumulator, which hashes are where.
-//!
-//! Knows: the sums over a file's proven blocks.
-//! Never knows: how a block was proven.
 
 use std::collections::{BTreeMap, BTreeSet};
 

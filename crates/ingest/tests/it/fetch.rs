@@ -186,7 +186,7 @@ impl Fetching {
         };
         let downloader =
             Downloader { mirrors, folder: folder.unwrap(), stop: self.stop.subscribe() };
-        fetch_files(&Arc::new(downloader), runtime.handle(), files, &mut self.reader)
+        fetch_files(&Arc::new(downloader), runtime.handle(), &files, &mut self.reader)
     }
 
     fn events(&self) -> Vec<String> {
@@ -547,7 +547,7 @@ fn the_next_two_files_download_while_one_is_taken() {
     let downloads = DownloadFolder::temporary(fetching.folder()).unwrap();
     let downloader = Downloader { mirrors, folder: downloads, stop };
     let mut waiting = Waiting { mirror, others_asked, reader: Reader::default() };
-    fetch_files(&Arc::new(downloader), runtime.handle(), files, &mut waiting).unwrap();
+    fetch_files(&Arc::new(downloader), runtime.handle(), &files, &mut waiting).unwrap();
     assert_eq!(waiting.reader.taken.len(), 3);
 }
 

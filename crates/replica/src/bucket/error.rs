@@ -1,7 +1,4 @@
 //! Why a bucket did not do what it was asked.
-//!
-//! Knows: which failures may pass.
-//! Never knows: how often something is tried.
 
 use std::error::Error as StdError;
 use std::fmt::Write as _;

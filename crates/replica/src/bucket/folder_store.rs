@@ -1,7 +1,4 @@
 //! A bucket in a folder: what the library's store does, for regular files alone.
-//!
-//! Knows: that to open a FIFO waits for its other end, and what a killed writer leaves beside a file.
-//! Never knows: which objects a bucket has.
 
 use std::fmt;
 use std::fs;

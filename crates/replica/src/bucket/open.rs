@@ -1,8 +1,4 @@
 //! Opening a bucket by its URL.
-//!
-//! Knows: which scheme is which store, the variables of the environment that it asks, which cryptography
-//! TLS uses.
-//! Never knows: what the bucket holds.
 
 use std::error::Error as StdError;
 use std::sync::Arc;

@@ -1,7 +1,4 @@
 //! Why a range did not come.
-//!
-//! Knows: what a store can do wrong with one range, and what that is called where files are read.
-//! Never knows: who asked.
 
 use std::io;
 use std::ops::Range;

@@ -1,7 +1,4 @@
 //! Ranges of a file that come by one request.
-//!
-//! Knows: how far apart ranges may be, and how long a request may be.
-//! Never knows: who asked for the ranges.
 
 use std::ops::Range;
 

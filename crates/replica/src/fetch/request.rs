@@ -1,7 +1,4 @@
 //! One range by as many requests as it takes: a second beside a slow one, and again after a failure.
-//!
-//! Knows: what of an answer is believed, and how patient a request is.
-//! Never knows: who waits for the range, or what is kept of it.
 
 use std::ops::Range;
 use std::pin::pin;

@@ -1,7 +1,4 @@
 //! The complete slots of a bucket, whoever published them, and the runs that tell of them.
-//!
-//! Knows: which runs of which manifests are true of which slots.
-//! Never knows: how runs are fetched or merged.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,4 @@
 //! Why something was not published.
-//!
-//! Knows: the texts, and what to do now.
-//! Never knows: when something is published.
 
 use alloy_primitives::B256;
 use store::disk::DiskError;

@@ -1,7 +1,4 @@
 //! Sending one file.
-//!
-//! Knows: that a file becomes visible only when all of it was read, sent and found right.
-//! Never knows: what else is sent.
 
 use std::sync::Arc;
 

@@ -1,7 +1,4 @@
 //! Which manifests and retractions there are: by listing, or by the index where nothing can be listed.
-//!
-//! Knows: the index, which may be stale and is never false.
-//! Never knows: what the manifests say.
 
 use std::collections::BTreeSet;
 

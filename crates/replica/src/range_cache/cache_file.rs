@@ -1,7 +1,4 @@
 //! One file of the cache, held open.
-//!
-//! Knows: how to read a record at once or not at all, how to wait for it, and how to write one.
-//! Never knows: which records are wanted.
 
 use std::fs::File;
 use std::io;

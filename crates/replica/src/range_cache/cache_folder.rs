@@ -1,7 +1,4 @@
 //! The folder of the cache: its lock, and the names of its files.
-//!
-//! Knows: that one process at a time has the folder, and how its files are called.
-//! Never knows: which entries are worth keeping.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

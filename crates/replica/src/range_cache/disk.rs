@@ -1,8 +1,5 @@
 //! Ranges on disk, bounded in bytes: files of records that only grow, the oldest of which goes.
 //!
-//! Knows: which record of which file has a range, what is evicted, and who may write.
-//! Never knows: buckets, or what the bytes mean.
-//!
 //! Nothing here is synced and nothing is missed: a record that a crash tore, a file that was cut and a
 //! folder that was removed cost a fetch. Every record is checked each time that it is read.
 

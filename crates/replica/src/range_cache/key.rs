@@ -1,7 +1,4 @@
 //! What a cached range is called.
-//!
-//! Knows: files by a digest of their names, ranges by where they begin.
-//! Never knows: where entries are kept.
 
 use std::ops::Range;
 

@@ -1,7 +1,4 @@
 //! Ranges in memory, bounded in bytes.
-//!
-//! Knows: which entries were used since they were last considered for eviction.
-//! Never knows: disks, buckets, or what the bytes mean.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;

@@ -1,8 +1,5 @@
 //! The bytes of a cache file: records one after the other, and a table of them once it is full.
 //!
-//! Knows: how a record is framed and checked, and what of a damaged file can still be used.
-//! Never knows: how many files there are, or which entry is worth keeping.
-//!
 //! A record is its head of 36 bytes and the cached bytes. The head: a magic number, the CRC-32 of
 //! all after it, the file's key (16 bytes), the first byte of the range, and its length. A full file
 //! ends with a table of where its records are, so that it need not be read through at a start: for

@@ -1,7 +1,4 @@
 //! Whoever was let in: which methods it may ask, and how much.
-//!
-//! Knows: that a caller is limited as its key and as its address, and how weight is counted.
-//! Never knows: how it was let in.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;

@@ -1,7 +1,4 @@
 //! Who asks on a connection: most requests of one are from the same caller, who is looked up once.
-//!
-//! Knows: when a caller that is remembered has to be looked up again.
-//! Never knows: what is asked.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,7 +1,4 @@
 //! What the head of a request says of who asks: a key, and through whom it came.
-//!
-//! Knows: the header fields and the path in which a key is sent.
-//! Never knows: whether a key is one that is let in.
 
 use super::key_hash::KeyHash;
 

@@ -1,8 +1,4 @@
 //! The hash by which an API key is known.
-//!
-//! Knows: that a key is stored as its SHA-256 and nowhere else. A slow hash would protect keys that
-//! people think of; one of 256 random bits cannot be guessed from a fast one either.
-//! Never knows: which keys there are.
 
 use std::fmt;
 use std::str::FromStr;

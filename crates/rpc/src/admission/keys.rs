@@ -1,7 +1,4 @@
 //! API keys: what is known of each, and how one is found.
-//!
-//! Knows: that a key is known by its hash alone.
-//! Never knows: how a key was sent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,4 @@
 //! Proxies: whose word on the address of a client is believed, and which address that is.
-//!
-//! Knows: `X-Forwarded-For`, of which only what trusted proxies have added is believed.
-//! Never knows: what an address is used for.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};

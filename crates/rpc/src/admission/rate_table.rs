@@ -1,7 +1,4 @@
 //! The limits of those who ask, by name or address, for as long as they have asked anything lately.
-//!
-//! Knows: that there are few of them in memory, however many ask.
-//! Never knows: what a limit is.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

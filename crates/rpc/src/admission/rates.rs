@@ -1,8 +1,4 @@
 //! Rates: how many calls and how much weight a second, for one key or one address.
-//!
-//! Knows: that a caller may use up a second's worth at once, and that weight beyond that is a debt which
-//! time pays.
-//! Never knows: whose limits they are.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,4 @@
 //! The rules in force, which can be replaced at any time.
-//!
-//! Knows: that rules have a number by which whoever was let in is known to be let in still.
-//! Never knows: what the rules are.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,4 @@
 //! The caller of a WebSocket: its key was sent once, and counts as long as it is admitted.
-//!
-//! Knows: that rules may have changed since.
-//! Never knows: what is asked.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,7 +1,4 @@
 //! Answers about blocks: whole ones, headers, uncles.
-//!
-//! Knows: which parts of a block each method reads.
-//! Never knows: how a block is found; that is the parent's.
 
 use chain::decode_header;
 use store::{BlockExtras, Reader, RowParts, StoredHeader};

@@ -1,8 +1,4 @@
 //! What gas costs and what the forks are: answers about the chain that follow from its headers.
-//!
-//! Knows: the ranges and percentiles of `eth_feeHistory`, how a price is suggested, and what cannot
-//! be known of a chain whose forks or blob schedule nobody told.
-//! Never knows: how a price is computed from a header; `chain` does.
 
 use alloy_consensus::Header;
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;

@@ -1,7 +1,4 @@
 //! Filters that clients poll over HTTP: `eth_newFilter` and what follows it.
-//!
-//! Knows: what a poll answers: changes in order, as many as one answer has; the next poll goes on there.
-//! Never knows: how filters are kept, or how logs are found.
 
 use std::borrow::Cow;
 

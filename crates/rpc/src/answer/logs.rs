@@ -1,7 +1,4 @@
 //! `eth_getLogs`: the logs of a range of blocks, all of them or none.
-//!
-//! Knows: when a range is answered, and how much of it an answer may be.
-//! Never knows: how logs are found.
 
 use chain::{BlockNumber, BlockRange};
 use store::LoggedRows;

@@ -1,8 +1,4 @@
 //! Answers for Otterscan, an explorer that asks a node and has no database of its own.
-//!
-//! Knows: how fees are summed, how pages of a block are counted, and that issuance follows from the
-//! rules of a chain that somebody described.
-//! Never knows: state or traces; methods that need them are not served.
 
 use alloy_consensus::Header;
 use alloy_primitives::{U256, keccak256};

@@ -1,9 +1,4 @@
 //! Proofs: bundles by which whoever asks can check an answer without trusting this server.
-//!
-//! Knows: what of a block proves which of its parts, and which way leads from a block to an anchor.
-//! What is sent was held against the header's roots and the parents' hashes: it verifies.
-//! Never knows: how a bundle is checked. Nothing is shared with the verifier but the format
-//! (`docs/proofs.md`).
 
 use alloy_consensus::Header;
 use alloy_primitives::{B256, Bytes, keccak256};

@@ -1,7 +1,4 @@
 //! Answers about the server and its chain, and not about a block.
-//!
-//! Knows: what is told of the chain id, the tip, what is held, and the server itself.
-//! Never knows: how following goes; `Health` tells.
 
 use alloy_primitives::keccak256;
 use chain::{BlockNumber, BlockRange};

@@ -1,7 +1,4 @@
 //! Subscriptions of a connection: how they begin and end.
-//!
-//! Knows: which are served here, and which go to a node.
-//! Never knows: sockets, or when a subscriber is sent something.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,4 @@
 //! Answers about transactions and receipts.
-//!
-//! Knows: when a kept result may be given, and when receipts are not held.
-//! Never knows: how a hash is looked up.
 
 use alloy_primitives::{B256, keccak256};
 use chain::{BlockNumber, decode_header};

@@ -1,7 +1,4 @@
 //! Where two answers differ, member by member.
-//!
-//! Knows: results, refusals, and the way to a value inside them.
-//! Never knows: what was asked.
 
 use std::fmt::Write as _;
 

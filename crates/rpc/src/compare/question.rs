@@ -1,7 +1,4 @@
 //! What is asked of both servers.
-//!
-//! Knows: the six reads and their parameters, and which blocks and transactions stand for many.
-//! Never knows: any answer but our own block, from which the hashes come.
 
 use chain::SplitMix64;
 use serde_json::{Value, json};

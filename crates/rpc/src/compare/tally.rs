@@ -1,7 +1,4 @@
 //! How much was asked, and how often which place differed.
-//!
-//! Knows: counts by method and by place, and an example for each.
-//! Never knows: how either is shown.
 
 use std::collections::BTreeMap;
 

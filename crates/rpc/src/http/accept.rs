@@ -1,7 +1,4 @@
 //! Connections: taken, counted, served, and let finish when the server stops.
-//!
-//! Knows: sockets, how many there may be and of whom, which thread serves them, and how they end.
-//! Never knows: what is asked on them.
 
 mod answer_body;
 mod connection_limiter;

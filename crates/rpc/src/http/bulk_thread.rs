@@ -1,8 +1,5 @@
 //! Long bodies: worked on by a thread on which no connection is served.
 //!
-//! Knows: which bodies are long, and that a client who leaves wants no answer.
-//! Never knows: what is in a body.
-//!
 //! Reading a body, decompressing it and refusing a million requests in it take many milliseconds
 //! without a pause, for which nobody else on the thread would be served.
 

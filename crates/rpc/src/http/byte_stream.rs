@@ -1,7 +1,4 @@
 //! What a connection's bytes go over: a socket, TLS on a socket, or a pipe in memory that stands for one.
-//!
-//! Knows: how each is asked whether there is anything to read, and how it takes what is written.
-//! Never knows: what the bytes say.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -1,7 +1,4 @@
 //! Compressed bodies, both ways.
-//!
-//! Knows: gzip, zstd and brotli, what a client prefers, and that little can become much.
-//! Never knows: what is in a body.
 
 mod splice;
 

@@ -1,7 +1,4 @@
 //! The explorer over HTTP: who gets its page and its files, and with which fields.
-//!
-//! Knows: which requests ask for them, and how a browser keeps what it has.
-//! Never knows: what is in the files.
 
 use hyper::body::Bytes;
 use hyper::header::{

@@ -1,9 +1,5 @@
 //! HTTP/1.1 as nearly every client speaks it, straight from the socket: POST, a length, JSON.
 //!
-//! Knows: how such a request looks, and how its answer is written from where it lies.
-//! Never knows: anything else of HTTP. At the first request that is not of this kind the connection
-//! goes to hyper, with that request unread.
-//!
 //! hyper pays for header maps, channels for bodies and states that these requests never need: see
 //! `docs/decisions/0035-http-fast-path.md` for what going past it measured.
 

@@ -1,7 +1,4 @@
 //! Requests that hyper reads: every method, path and encoding of HTTP/1.1 and HTTP/2.
-//!
-//! Knows: methods, paths, content types, and how long and large a body may be.
-//! Never knows: JSON-RPC beyond "a body in, a body out".
 
 use std::net::IpAddr;
 use std::pin::pin;

@@ -1,8 +1,5 @@
 //! The port of its own for those who watch the server: metrics, and whether it lives and is ready.
 //!
-//! Knows: these three pages, how many may ask at a time and for how long.
-//! Never knows: JSON-RPC. Nothing that clients ask is answered here.
-//!
 //! Any valid Host is taken, whatever `--allowed-host` says: it keeps pages of browsers from what only this machine
 //! may ask, and whoever probes a pod names it by its address.
 

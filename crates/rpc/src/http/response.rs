@@ -1,9 +1,4 @@
 //! Responses: their bodies, content types and codes.
-//!
-//! Knows: how a refusal of the transport looks. Every JSON-RPC outcome is HTTP 200: clients hide the
-//! bodies of anything else. Other codes are for the transport alone, and carry a JSON-RPC error too,
-//! for clients that look.
-//! Never knows: what is asked.
 
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, VARY, WWW_AUTHENTICATE};

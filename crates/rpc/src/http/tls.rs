@@ -1,7 +1,4 @@
 //! TLS: the server's certificate and key, read from files, and anew when those change.
-//!
-//! Knows: PEM files, what rustls makes of them, and handshakes.
-//! Never knows: what is asked on a connection.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

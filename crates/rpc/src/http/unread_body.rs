@@ -1,8 +1,5 @@
 //! Bodies of requests over HTTP/2 that are answered before they are read.
 //!
-//! Knows: how much of one is waited for.
-//! Never knows: what is answered.
-//!
 //! Whoever is refused before its body has come is told to send no more of it (`RST_STREAM` with
 //! `NO_ERROR`, RFC 9113, 8.1.1). Some clients take that for a failure and drop the answer that came
 //! before it, curl 7.88 among them. So a short body is waited for: nearly always it comes with the

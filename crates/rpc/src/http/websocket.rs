@@ -1,9 +1,5 @@
 //! A WebSocket: calls in, answers and news of the chain out, until one side has enough.
 //!
-//! Knows: how frames are written, close codes, how many calls may be under way and how long a client
-//! may take.
-//! Never knows: how a connection became a socket, or what is asked on it.
-//!
 //! Nothing is queued for a client: while one message is being taken, the next is not made. A client
 //! that does not take what it is sent is disconnected.
 

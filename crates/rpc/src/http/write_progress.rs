@@ -1,8 +1,4 @@
 //! How fast a client must take an answer.
-//!
-//! Knows: how many bytes must have been taken within which time.
-//! Never knows: which protocol carries them, or anything of bytes that are no answer: a PING or a
-//! window that opens is no progress.
 
 use std::time::Duration;
 

@@ -1,7 +1,4 @@
 //! Blocks as Otterscan asks for them: short, with a count of transactions and without blooms.
-//!
-//! Knows: the members of `ots_getBlockDetails` and `ots_getBlockTransactions`, in Erigon's forms.
-//! Never knows: which page of a block is asked for, or what its transactions paid.
 
 use alloy_consensus::Header;
 use alloy_primitives::{B256, U256};

@@ -1,8 +1,4 @@
 //! Proof bundles as JSON: one text for each bundle, as `docs/proofs.md` has it.
-//!
-//! Knows: the members of a bundle and their order. A verifier refuses any other text, so nothing here
-//! may depend on what a client asked for.
-//! Never knows: what a bundle proves.
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use chain::BlockRange;

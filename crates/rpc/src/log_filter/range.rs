@@ -1,8 +1,4 @@
 //! The blocks of a filter's range: what its numbers and tags mean to a store.
-//!
-//! Knows: go-ethereum's refusals of ranges, and that a range of which a part is not held is refused
-//! as a whole: no list of logs has holes.
-//! Never knows: how the store came to know what it holds.
 
 use chain::{BlockNumber, BlockRange};
 

@@ -1,9 +1,5 @@
 //! Which methods of a node may be asked through us: one table.
 //!
-//! Knows: what the methods of five clients do, and that a name which is not known to be harmless is not
-//! passed on.
-//! Never knows: what the operator allowed.
-//!
 //! `node-methods.txt` lists every method of go-ethereum, reth, Nethermind, Besu and Erigon; a test holds
 //! that each of them is sorted here. Names are exact. Another spelling of a known namespace is refused:
 //! a node that compares names without case would take it for the known one.

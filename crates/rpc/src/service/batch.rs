@@ -1,8 +1,4 @@
 //! The answer to a batch while it is made: its bytes are counted and its work is sliced.
-//!
-//! Knows: how a batch is refused as a whole, for its length or because there is no room for its
-//! answer.
-//! Never knows: how a call is answered.
 
 use std::sync::Arc;
 

@@ -1,7 +1,4 @@
 //! What subscribers are sent of the chain, in portions, and how that ends.
-//!
-//! Knows: the form of a notification, and why a subscriber cannot be led to the chain that is.
-//! Never knows: sockets, or when a subscriber is sent something.
 
 use std::sync::Arc;
 

@@ -1,7 +1,4 @@
 //! New heads for subscribers: what leads one from what it has seen to the tip.
-//!
-//! Knows: how many are sent at once, and that a head is written once for all subscribers.
-//! Never knows: sockets, or when a subscriber is sent something.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,4 @@
 //! New logs for subscribers: those of blocks that left, then those of blocks that came.
-//!
-//! Knows: how many are sent at once.
-//! Never knows: sockets, or when a subscriber is sent something.
 
 use std::sync::Arc;
 

@@ -1,8 +1,5 @@
 //! Readers of the store: kept by the thread that used them; what they read is counted, and charged to
 //! whoever they read for.
-//!
-//! Knows: how many are kept, and that what one has read is charged to one caller only.
-//! Never knows: what is read.
 
 use std::cell::RefCell;
 

@@ -1,7 +1,4 @@
 //! Requests and calls that are being answered: each is counted once, however it ends.
-//!
-//! Knows: what is counted and logged at the end, and that a client may leave before it.
-//! Never knows: how a call is answered.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;

@@ -1,7 +1,4 @@
 //! Calls that are not answered here: they go to a node, if there is one and they may.
-//!
-//! Knows: when a node is asked, and how its answer follows the envelope.
-//! Never knows: where the node is, or which methods may go.
 
 use super::{Appended, BatchContext, Service};
 use crate::call_counts::{CallOutcome, CallRecord};

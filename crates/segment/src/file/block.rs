@@ -1,7 +1,4 @@
 //! Rows of one block, all or some that follow each other, from one read.
-//!
-//! Knows: which pages a block's rows lie in, and that each need be inflated only once.
-//! Never knows: what an answer makes of the rows.
 
 use std::ops::Range;
 

@@ -1,8 +1,5 @@
 //! Groups of verified blocks as the pages of a segment.
 //!
-//! Knows: how rows are gathered into pages, and that every row must come back as it went in.
-//! Never knows: where in the file the pages will lie, or which thread it runs on.
-//!
 //! A group is 16 aligned blocks, and no page holds rows of two groups: so groups can be encoded
 //! anywhere and in any order, and the bytes are the same.
 

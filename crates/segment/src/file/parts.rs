@@ -1,7 +1,4 @@
 //! Which page a block's header is in, and which one its ommers and withdrawals.
-//!
-//! Knows: pages of one kind, and how many consecutive blocks each holds a part of.
-//! Never knows: what the parts are, or where a page lies.
 
 use crate::bytes::allocated;
 

@@ -1,7 +1,4 @@
 //! A segment, read: which bytes to fetch for a question, and the answer in them.
-//!
-//! Knows: where every page lies, and what to make of its bytes.
-//! Never knows: how bytes are fetched.
 
 use std::ops::Range;
 

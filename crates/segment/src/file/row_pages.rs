@@ -1,8 +1,5 @@
 //! The pages of rows of a segment: which of them has a row, and what is known of it unread.
 //!
-//! Knows: in which order they come, and where each begins.
-//! Never knows: what is in a page, or which other pages lie between them.
-//!
 //! Every read by hash comes here for a row that nobody asked for lately, and waits for the memory
 //! that it touches first: entries are small, so that a search touches one line or two.
 

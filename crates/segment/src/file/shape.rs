@@ -1,7 +1,4 @@
 //! Which runs of blocks make a segment, and how such a run is cut up.
-//!
-//! Knows: slots, groups, and which blocks the tables are counted over.
-//! Never knows: what is in the blocks.
 
 use chain::{BlockNumber, BlockRange};
 

@@ -1,8 +1,4 @@
 //! The tail: the directory of pages and the tables.
-//!
-//! Knows: how long every page is and what it holds, and what answers need of every block beside
-//! its rows.
-//! Never knows: what is in a page.
 
 use alloy_primitives::B256;
 

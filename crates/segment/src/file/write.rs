@@ -1,8 +1,5 @@
 //! Encoded groups in, the bytes of a segment out.
 //!
-//! Knows: in which order everything comes, and what a segment must hold to be whole.
-//! Never knows: where the bytes go: they are handed over piece by piece.
-//!
 //! A segment is written in two passes over its blocks: the census counts what repeats
 //! ([`super::encode::count_block`]), an [`super::encode::Encoder`] makes the pages. What is left
 //! is cheap, and in order.

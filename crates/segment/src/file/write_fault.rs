@@ -1,7 +1,4 @@
 //! Why blocks cannot be written into a segment.
-//!
-//! Knows: the words.
-//! Never knows: how blocks are encoded or put in order.
 
 use chain::BlockRange;
 use thiserror::Error;

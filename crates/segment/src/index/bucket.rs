@@ -205,7 +205,7 @@ impl VerifiedBuckets {
 
     #[inline]
     fn place(&self, bucket: u64) -> (Option<&AtomicU64>, u64) {
-        let word = usize::try_from(bucket / u64::from(u64::BITS)).ok();
-        (word.and_then(|word| self.0.get(word)), 1 << (bucket % u64::from(u64::BITS)))
+        let word = usize::try_from(bucket >> 6).ok();
+        (word.and_then(|word| self.0.get(word)), 1 << (bucket & 63))
     }
 }

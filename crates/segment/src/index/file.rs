@@ -179,7 +179,8 @@ impl Footer {
             [first_slot, item_count, key_count, bucket_bytes_min, counts]
                 .map(|word| u64::from_le_bytes(*word));
         let span = RunSpan::new(first_slot, counts & u64::from(u32::MAX))?;
-        let subject = RunSubject::from_code(subject)?;
+        let found = subject;
+        let subject = RunSubject::from_code(found).ok_or(CorruptIndex::Subject { found })?;
         let footer = Self {
             shape: Shape::new(subject, span, item_count, value_bits.into()),
             key_count,
@@ -512,7 +513,7 @@ pub(super) fn put_tail(
     out: &mut Vec<u8>,
 ) {
     let begin = out.len();
-    ordinal_counts.iter().for_each(|count| out.extend(count.to_le_bytes()));
+    out.extend(ordinal_counts.iter().flat_map(|count| count.to_le_bytes()));
     let lengths = || bucket_bytes.iter().map(|(_, bytes)| *bytes);
     let bucket_bytes_min = lengths().min().unwrap_or(0);
     let width = width_of(lengths().max().unwrap_or(0).saturating_sub(bucket_bytes_min));

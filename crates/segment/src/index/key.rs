@@ -5,8 +5,6 @@ use std::fmt;
 use alloy_primitives::{Address, B256};
 use sha2::{Digest as _, Sha256};
 
-use super::error::CorruptIndex;
-
 /// What a run is an index of, in the order in which a manifest lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunSubject {
@@ -30,9 +28,8 @@ impl RunSubject {
         }
     }
 
-    pub(super) fn from_code(code: u8) -> Result<Self, CorruptIndex> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|it| it.code() == code).ok_or(CorruptIndex::Subject { found: code })
+    pub(super) fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.code() == code)
     }
 
     /// Whether the values are posting lists.

@@ -169,7 +169,9 @@ impl IndexValue for u64 {
         let layout = shape.ordinal_keys(wide(entries.len()));
         let mut packer = Packer::new(out);
         layout.put(shape.key_min(bucket), entries.iter().map(|(key, _)| *key), &mut packer);
-        entries.iter().for_each(|(_, value)| packer.push(*value, shape.value_bits));
+        for (_, value) in entries {
+            packer.push(*value, shape.value_bits);
+        }
         packer.finish();
         seal(bucket, begin, out);
         (0, wide(out.len().saturating_sub(begin)))

@@ -1,8 +1,5 @@
 //! A row's tokens back into the transaction's bytes and its receipt.
 //!
-//! Knows: the order of fields in tokens and in EIP-2718 encodings of types 0 to 4.
-//! Never knows: pages, or where the bytes go next.
-//!
 //! Fields are written as RLP while they are read, and the head that needs their length is put
 //! into room left before them: no transaction is built in between. The writer reads every row
 //! back through this before it keeps it, and compares.

@@ -1,8 +1,5 @@
 //! Tokens read: the values of a row, one after the other.
 //!
-//! Knows: what every token stands for, and that input may be anything.
-//! Never knows: how tokens are chosen.
-//!
 //! An address is handed on as a place in the tables or in the row, and a word is written to where it
 //! goes: copied from result to result, in pieces of other sizes than it was written in, each would
 //! stall for longer than all else that is done with it. *Measured:* half of the time of an address.

@@ -1,7 +1,4 @@
 //! A folder in which nothing is and nothing can be put.
-//!
-//! Knows: that every name is missing, and that every change is refused.
-//! Never knows: why somebody opens a store without files of its own.
 
 use std::io;
 use std::ops::Range;

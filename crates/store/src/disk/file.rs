@@ -1,7 +1,4 @@
 //! A file that is held open for reading or writing, and one of a real folder.
-//!
-//! Knows: how to read a range at once or not at all, how to wait for it, and how to make bytes durable.
-//! Never knows: the file's name after it was opened, what the bytes mean, or which thread waits.
 
 use std::fmt;
 use std::fs::File;

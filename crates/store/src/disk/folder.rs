@@ -1,7 +1,4 @@
 //! A real folder.
-//!
-//! Knows: `std::fs`, and what Linux promises of fsync and rename.
-//! Never knows: what a file holds.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};

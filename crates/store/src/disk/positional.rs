@@ -1,7 +1,4 @@
 //! An open file that is read at an offset: at once or not at all, or after waiting for the disk.
-//!
-//! Knows: which reads the file system answers without waiting.
-//! Never knows: the file's name, how long it should be, or what the bytes mean.
 
 use std::fs::File;
 use std::io;

@@ -1,8 +1,5 @@
 //! Who wants which file of a folder: one that is superseded is removed when nobody does.
 //!
-//! Knows: names, how many hold each, and whether a file goes with the last of them.
-//! Never knows: what a file holds, or what it is wanted for.
-//!
 //! A file is named by its content, so one that was superseded may be made anew while an old view still
 //! holds it. A name is given and removed under the same lock, and removed only when no claim on it is
 //! left: whoever drops an old claim cannot remove the new file. Nothing is removed without a writer,

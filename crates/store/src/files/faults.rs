@@ -1,7 +1,4 @@
 //! Files that could not be read: noted where it happens, once for each file until it is well again.
-//!
-//! Knows: what was wrong with a file, and which version of it that was.
-//! Never knows: who reads, which files are listed, or what is done about it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,8 +1,5 @@
 //! Files that stay in memory as a whole, as long as there is room for them.
 //!
-//! Knows: how much room there is, and who has taken of it.
-//! Never knows: which files are worth it.
-//!
 //! A probe of a lookup run reads some 1,300 bytes: asking the kernel for them takes longer than
 //! finding the hash in them. The runs of the newest slots are small and the most asked.
 

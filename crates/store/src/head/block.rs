@@ -1,7 +1,4 @@
 //! A block of the head, with what is worked out of it once.
-//!
-//! Knows: the verified block, the hashes of its transactions, about how much memory both take.
-//! Never knows: which branch it is on.
 
 use std::mem::{size_of, size_of_val};
 

@@ -1,8 +1,5 @@
 //! The log's writer: every change durable and atomic, or an error.
 //!
-//! Knows: generations, batches, and the order of writes that makes a crash harmless.
-//! Never knows: why the head changes.
-//!
 //! A batch counts with its last record, the tip. A log is only added to by the process that wrote
 //! its beginning, and only while nothing failed: whatever else is at its end (a torn write, a failed
 //! fsync after which memory and disk may differ) stays behind in a generation that nobody adds to. So

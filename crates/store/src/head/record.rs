@@ -1,7 +1,4 @@
 //! The bytes of the head's log: its beginning, and its records. docs/format-head.md draws them.
-//!
-//! Knows: fields, lengths, checksums.
-//! Never knows: files, or whether a block is true.
 
 use alloy_primitives::{B256, Bytes};
 use chain::{Block, BlockNumber, Body, Candidate, decode_receipts, encode_receipts};

@@ -1,8 +1,5 @@
 //! Reading a log after whatever happened: the longest beginning that is whole and proven.
 //!
-//! Knows: torn tails, damage, and how to tell them apart.
-//! Never knows: how to repair; what is not taken is reported, and its blocks come from a source again.
-//!
 //! A batch is begun after the one before it is durable. So bytes that are not whole are a torn tail,
 //! which every crash may leave, if they belong to the last batch; they are damage if a later batch
 //! follows, or if the log did not have its name before they were durable.

@@ -1,8 +1,5 @@
 //! The log of a head that another process may be writing, read without the folder's lock.
 //!
-//! Knows: how far it has read, and which blocks it has proven.
-//! Never knows: how to write or repair a log, or what is sealed.
-//!
 //! A look costs what is new: a log is read on from where it was read to, and a log of another
 //! generation is read from its beginning, but no block in it is proven twice. What is not whole at the
 //! end is a batch that is being written, and is looked at again when the file has changed.

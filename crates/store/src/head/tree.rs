@@ -1,8 +1,5 @@
 //! The blocks above one block, by hash, and the canonical branch among them.
 //!
-//! Knows: which block is whose child.
-//! Never knows: disks, or what a block holds besides number, hash and parent.
-//!
 //! *Invariant:* every block descends from the base, so every branch can become canonical.
 //! A change makes a new tree: it is decided as a whole before anything is written.
 

@@ -1,8 +1,4 @@
 //! What readers see of the head: one canonical chain that never changes.
-//!
-//! Knows: the canonical blocks by number, by hash, and by the hashes of their transactions; the blocks
-//! of side branches by their hashes, for whoever was told of one before it left the chain.
-//! Never knows: the log, or that there was or will be another chain.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,7 +1,4 @@
 //! Where two entries of one segment differ.
-//!
-//! Knows: all that an entry says, so that two which are not equal never read the same.
-//! Never knows: which of the two is right.
 
 use super::SegmentEntry;
 

@@ -1,7 +1,4 @@
 //! What a manifest records of the head, so that a log that was removed or cut is not taken for none.
-//!
-//! Knows: a block that the log held, or stood on, when the manifest was written.
-//! Never knows: how a log is read.
 
 use crate::block_id::BlockId;
 

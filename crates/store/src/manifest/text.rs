@@ -1,8 +1,5 @@
 //! The manifest as a file: one line a fact, and a checksum in the last line.
 //!
-//! Knows: the lines and their words.
-//! Never knows: disks.
-//!
 //! ```text
 //! quipu manifest 1             2 if something of the log index is in it
 //! network mainnet              or -

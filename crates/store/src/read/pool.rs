@@ -1,8 +1,5 @@
 //! A bounded queue of reads, and those who work it off.
 //!
-//! Knows: reads that wait for a thread, and futures that wait for room in the queue.
-//! Never knows: who starts the threads, what is read, or which runtime polls.
-//!
 //! *Invariant:* whenever there is room and somebody waits for it, one of those who wait has been
 //! woken and has neither been polled nor dropped since. So nobody waits for a wake-up that went to
 //! somebody who had left.

@@ -1,8 +1,4 @@
 //! Which of the segments that lie in a folder belong together.
-//!
-//! Knows: that superseded files may be left over, and that the layout prefers the larger segment, and
-//! receipts before none.
-//! Never knows: whether a segment is true.
 
 use chain::BlockRange;
 

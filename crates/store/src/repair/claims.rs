@@ -1,7 +1,4 @@
 //! What a folder says that it held, whatever is there now.
-//!
-//! Knows: what the manifest lists or knows to be lost, and what the journal names.
-//! Never knows: which files are there to be listed again.
 
 use chain::{BlockNumber, BlockRange};
 

@@ -1,7 +1,4 @@
 //! Serving beside files that cannot be read: they are passed over, told, and taken up again.
-//!
-//! Knows: which files are listed, and when it is worth looking at one again.
-//! Never knows: what is in them, or who hears of it.
 
 use std::sync::PoisonError;
 

@@ -1,9 +1,6 @@
 //! Reads of published files, which may be far away: what does not depend on each other is asked for at
 //! the same time.
 //!
-//! Knows: which bytes a read will need, before it needs them.
-//! Never knows: where files lie, or what keeps their bytes.
-//!
 //! A round trip to a bucket takes some 50 ms, and reads that wait for each other add up. Whoever reads
 //! ahead drops what comes: the source keeps it, and tells a failure again to whoever needs the bytes.
 

@@ -1,7 +1,4 @@
 //! What a hash lookup keeps of blocks that are held.
-//!
-//! Knows: that it is read from the headers and rows of the blocks.
-//! Never knows: the bytes of a run, or which runs there are.
 
 use chain::BlockRange;
 use segment::index::{IndexKey, RunSubject};

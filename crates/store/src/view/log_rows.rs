@@ -1,8 +1,4 @@
 //! Rows of blocks that may have logs which are asked for, many blocks at a time.
-//!
-//! Knows: which bytes hold some transactions of a block, and that those of many blocks are fetched
-//! together.
-//! Never knows: what is looked for in them.
 
 use std::ops::Range;
 use std::sync::Arc;

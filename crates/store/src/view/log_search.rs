@@ -1,9 +1,5 @@
 //! Blocks that may have logs which are asked for, in the order of the blocks.
 //!
-//! Knows: which runs of the log index cover which blocks, and that blocks without an index are all
-//! candidates.
-//! Never knows: whether a candidate has such a log; whoever reads it finds out.
-//!
 //! A search goes on in steps of a fraction of a millisecond, and holds no more than a step needs but
 //! for the places of values, which it counts.
 

@@ -1,7 +1,4 @@
 //! Blocks and transactions by their hashes.
-//!
-//! Knows: which runs may hold a hash, and that only what is read proves that it is the one.
-//! Never knows: how a run finds a key.
 
 use alloy_primitives::{B256, keccak256};
 use chain::BlockNumber;

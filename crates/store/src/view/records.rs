@@ -1,7 +1,4 @@
 //! What reads give back: the same whether a block is sealed or still in the head.
-//!
-//! Knows: what answers need beside a row.
-//! Never knows: how it is written.
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use chain::{BlockNumber, Body, Candidate, Receipt};

@@ -1,8 +1,5 @@
 //! The sealed blocks that a view shows: those of its folder, and those that others published.
 //!
-//! Knows: which file holds a block, which runs tell of which files, what all of it covers.
-//! Never knows: what is in a file, or where it lies.
-//!
 //! A manifest is one *layer*. A view of a folder has one; beside a bucket there is one for each
 //! published manifest. Layers agree on complete slots to the byte, but a slot in pieces may be cut
 //! differently in each of them. So every block is shown by one file, and every file belongs to one

@@ -1,7 +1,4 @@
 //! The files of a view: which segments and runs it shows, and what their tails take in memory.
-//!
-//! Knows: what manifests say of the files, and which of them are open.
-//! Never knows: what is read of a file, or which are closed when memory is short.
 
 use super::View;
 use crate::manifest::{RunEntry, SegmentEntry};

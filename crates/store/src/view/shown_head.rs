@@ -1,8 +1,5 @@
 //! The part of a head that a view shows: the part that is of the same chain as what is sealed.
 //!
-//! Knows: where a head and sealed blocks meet, and that sealed blocks count where the two differ.
-//! Never knows: who follows the head, or which of two branches is the right one.
-//!
 //! *Invariant:* where a shown head and sealed blocks have the same number, they have the same hash; where
 //! they touch, the upper block is the child of the lower one. Both are chains, so one block at each
 //! meeting decides.

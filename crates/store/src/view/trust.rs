@@ -1,8 +1,4 @@
 //! How far the blocks of a view can be trusted.
-//!
-//! Knows: which runs of proven blocks a view has, of its folder, of what others published, of its head,
-//! and which total difficulty lies below a block.
-//! Never knows: how runs are judged.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,4 @@
 //! Building segments beside the writer.
-//!
-//! Knows: the folder as it is, room for unfinished files, and which of the work of a commit can be
-//! done before it.
-//! Never knows: how segments become live; only the writer makes them so.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

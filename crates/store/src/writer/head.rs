@@ -1,7 +1,4 @@
 //! The head beside the segments: it grows and is reorganised, and what is final is sealed.
-//!
-//! Knows: where the seam is, and that blocks leave the head only when a manifest lists them.
-//! Never knows: who says what is final.
 
 use chain::trust::Anchors;
 use chain::{Block, BlockNumber, BlockRange, Verified};

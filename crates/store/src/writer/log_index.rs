@@ -1,8 +1,4 @@
 //! The log index of blocks that are held: built later, built again, or not wanted.
-//!
-//! Knows: that it is built slot by slot, each in a commit of its own, so that whoever is interrupted
-//! goes on where it was.
-//! Never knows: how postings are made.
 
 use super::{CommitExtras, CommitFacts, Writer};
 use crate::check::check_run_file;

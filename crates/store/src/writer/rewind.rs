@@ -1,7 +1,4 @@
 //! Dropping what should never have been sealed: only a human asks for it.
-//!
-//! Knows: which segments reach above a block, and in which order they and the head go.
-//! Never knows: why.
 
 use std::collections::BTreeSet;
 

@@ -58,7 +58,7 @@ fn play_all(rest: u64, stage: Stage, play: fn(&mut World) -> Result<()>) {
             Ok(Ok(())) => {}
             Ok(Err(error)) => panic!("{}\nwrong: {error:#}", told()),
             Err(panic) => {
-                println!("{}", told());
+                eprintln!("{}", told());
                 resume_unwind(panic)
             }
         }

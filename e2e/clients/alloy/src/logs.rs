@@ -1,7 +1,4 @@
 //! alloy's provider, unmodified: `get_logs` by filters that its own builder makes.
-//!
-//! Knows: how a filter is said in JSON, and the answers that a node gave.
-//! Never knows: any code of Quipu's.
 
 use alloy_eips::BlockNumberOrTag;
 use alloy_primitives::{Address, B256};

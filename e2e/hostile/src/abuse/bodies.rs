@@ -1,7 +1,4 @@
 //! Abuse by bodies: short ones that are much work, and answers that are.
-//!
-//! Knows: what the bodies are.
-//! Never knows: when the server gives up.
 
 use std::io::{self, Write as _};
 

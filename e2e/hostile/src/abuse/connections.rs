@@ -1,7 +1,4 @@
 //! Abuse by connections: very many of them, and such that end at once.
-//!
-//! Knows: how many, and what each asks.
-//! Never knows: how many the server admits.
 
 use std::io::Write as _;
 

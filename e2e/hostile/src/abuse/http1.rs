@@ -1,7 +1,4 @@
 //! Abuse of HTTP/1.1: much at once, little at a time, and what is malformed.
-//!
-//! Knows: which bytes are sent.
-//! Never knows: when the server gives up.
 
 use std::io::{self, Write as _};
 

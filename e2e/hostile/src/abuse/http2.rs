@@ -1,7 +1,4 @@
 //! Abuse of HTTP/2: frames that cost their sender nothing.
-//!
-//! Knows: which frames are sent.
-//! Never knows: when the server gives up.
 
 use std::io::{self, BufReader, Write as _};
 

@@ -1,7 +1,4 @@
 //! Abuse of WebSocket: messages that never end, long ones, control frames, and what is not read.
-//!
-//! Knows: which frames are sent.
-//! Never knows: when the server gives up.
 
 use std::io::{self, Read as _, Write as _};
 

@@ -1,7 +1,4 @@
 //! One connection of an attacker.
-//!
-//! Knows: how long to wait on a socket, and what is counted of it.
-//! Never knows: what goes over it.
 
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};

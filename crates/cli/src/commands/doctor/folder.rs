@@ -1,7 +1,4 @@
 //! What `doctor` finds in a data folder: its chain, what is held, its files, its writer.
-//!
-//! Knows: how to look without reading segments or keeping a writer out.
-//! Never knows: whether bytes are true; `quipu check` proves that.
 
 use std::path::PathBuf;
 

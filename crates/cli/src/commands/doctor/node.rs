@@ -1,8 +1,5 @@
 //! What `doctor` finds out about nodes: whether they answer, of which chain, and whether what they give
 //! can be proven.
-//!
-//! Knows: what following and backfilling ask of a node.
-//! Never knows: a data folder, but for its chain and its newest block.
 
 use std::time::Duration;
 

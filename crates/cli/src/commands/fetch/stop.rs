@@ -1,7 +1,4 @@
 //! Ctrl-C and SIGTERM while a download runs: it ends cleanly, and at once the second time.
-//!
-//! Knows: the signals, and the exit code that goes with each.
-//! Never knows: what is stopped.
 
 use std::io::{self, Write as _};
 use std::sync::{Arc, OnceLock};

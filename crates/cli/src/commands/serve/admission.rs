@@ -1,7 +1,4 @@
 //! Who may ask a server: rules that are put in force, at its start and whenever they are read again.
-//!
-//! Knows: what the log is told of them.
-//! Never knows: where the rules come from, or how a caller is let in.
 
 use std::net::SocketAddr;
 

@@ -1,7 +1,4 @@
 //! Certificates that are renewed while they are served.
-//!
-//! Knows: when their files are looked at, and what the log is told.
-//! Never knows: what is in them.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,4 @@
 //! Following a node while serving: the threads that do it, and their end.
-//!
-//! Knows: what must be there before a node is asked, and what a node is asked beside serving.
-//! Never knows: how a tip is followed. Nothing here waits for a node before the server listens.
 
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, OnceLock};

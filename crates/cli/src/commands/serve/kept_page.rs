@@ -1,7 +1,4 @@
 //! A page that is made by one at a time and kept for a while (single flight).
-//!
-//! Knows: that whoever asks while it is made waits for it, and that it is made on no thread that serves.
-//! Never knows: what is on it, or for how long it is good.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,4 @@
 //! How reading settings went the last time, for metrics.
-//!
-//! Knows: whether they were put in force, and when that was last so.
-//! Never knows: what the settings are, or how they are shown.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;

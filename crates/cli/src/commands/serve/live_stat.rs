@@ -1,7 +1,4 @@
 //! `/stat.json`: what is held, as `quipu stat --json` tells it, and how serving goes.
-//!
-//! Knows: how old the first part may be, and how rates are made of counts.
-//! Never knows: HTTP, or how anything is counted.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,8 +1,5 @@
 //! Memory that the allocator holds, given back to the system.
 //!
-//! Knows: which buffers have pages of their own, and when the heap is worth looking through.
-//! Never knows: what the memory was for.
-//!
 //! glibc raises the size from which a buffer has pages of its own whenever such a buffer is freed,
 //! up to 32 MiB. Long answers then grow in the heap and leave holes there: five rounds of 60 clients
 //! that asked for long answers and took none left 262 MiB behind and reached 461 MiB, with a budget

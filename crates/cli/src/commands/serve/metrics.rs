@@ -1,8 +1,5 @@
 //! `/metrics`: all that is counted, for Prometheus.
 //!
-//! Knows: which metric shows which count.
-//! Never knows: HTTP, or how anything is counted.
-//!
 //! What needs the disk is looked at elsewhere, as for `/stat.json`, and shown as it was seen last.
 
 mod exposition;

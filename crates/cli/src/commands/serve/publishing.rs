@@ -1,7 +1,4 @@
 //! Continuous publishing: what a server seals is sent to a bucket.
-//!
-//! Knows: when to publish, and that nothing waits for it.
-//! Never knows: what travels in which order.
 
 use std::path::Path;
 use std::sync::Arc;

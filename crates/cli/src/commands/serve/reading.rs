@@ -1,7 +1,4 @@
 //! How a server reads: the store of its folder, what lies beside it, and the threads that wait.
-//!
-//! Knows: how many reads are under way, and that a bucket's files come after the folder's own.
-//! Never knows: what is read, or who asks.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

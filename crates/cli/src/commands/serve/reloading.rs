@@ -1,7 +1,4 @@
 //! SIGHUP: keys, certificates, limits and the level of logs are read again while requests are served.
-//!
-//! Knows: which settings can change under way, that all of them change or none, and what the log is told.
-//! Never knows: how a setting is kept, or what is served.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,7 +1,4 @@
 //! What a server reads from a bucket: opened at the start, looked at again and again.
-//!
-//! Knows: where the cache lies, what is said when a bucket cannot be listed, what is copied ahead.
-//! Never knows: which objects a bucket has, or how ranges are fetched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;

@@ -1,8 +1,5 @@
 //! What a supervisor such as systemd hands over and is told: the socket that it listens on for us, and
 //! when serving begins and stops.
-//!
-//! Knows: `LISTEN_FDS` and `NOTIFY_SOCKET`.
-//! Never knows: what is served.
 
 use std::net::TcpListener;
 

@@ -1,7 +1,4 @@
 //! One golden file, taken apart: requests with what belongs to them, and what must come back.
-//!
-//! Knows: the format of the files, and how an answer is held against one.
-//! Never knows: servers, or where files are.
 
 use std::fmt::Write as _;
 

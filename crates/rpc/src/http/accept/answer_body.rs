@@ -1,8 +1,4 @@
 //! The body of an answer that hyper sends: in parts, and timed until the last byte has left.
-//!
-//! Knows: how much of it hyper has taken, and that its memory is counted for as long as any part of
-//! it is held, here or by hyper.
-//! Never knows: what is in it, or which protocol carries it.
 
 use std::convert::Infallible;
 use std::pin::Pin;

@@ -1,7 +1,4 @@
 //! Limits of connections: so many in all, and so many of each client.
-//!
-//! Knows: who has how many.
-//! Never knows: what they do with them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,8 +1,5 @@
 //! How long a connection may be silent: one time for the head of a request, another between requests.
 //!
-//! Knows: which requests are under way on a connection, and how its client takes each answer.
-//! Never knows: what the bytes say, beyond which protocol they begin.
-//!
 //! While a request is under way nothing is limited here: finding an answer has a time of its own. From
 //! then on until its last byte has left, only the client's taking it counts as life: no PING, no
 //! SETTINGS, no window, and no progress of another answer on the same connection.

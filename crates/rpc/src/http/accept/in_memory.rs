@@ -1,7 +1,4 @@
 //! Connections without sockets, for fuzzers: bytes go in and come out of a pipe in memory.
-//!
-//! Knows: that either path can be the first to read, which no client can choose.
-//! Never knows: what the bytes say.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;

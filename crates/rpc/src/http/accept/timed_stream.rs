@@ -1,8 +1,5 @@
 //! The stream of a connection that hyper or a WebSocket reads: timed, and in slices.
 //!
-//! Knows: what comes and goes, and when.
-//! Never knows: what the bytes say.
-//!
 //! Whoever reads it does all that it can with each read, and reads again: a client whose frames take
 //! longer to work on than to send would keep its thread for long. So a stream whose slice is used up
 //! has nothing to read until others had their turn. Answers are written at once: they are made, and

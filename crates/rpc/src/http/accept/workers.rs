@@ -1,8 +1,5 @@
 //! Thread-per-core serving: a connection stays on one thread for its whole life.
 //!
-//! Knows: how many connections each thread has.
-//! Never knows: what is asked on a connection.
-//!
 //! One more thread has no connections: long bodies are worked on there.
 //!
 //! Waking another core costs more than most answers, so a connection never changes its thread. A new

@@ -1,9 +1,5 @@
 //! gzip and zstd: whole bodies, and bodies of parts, one of which was compressed before.
 //!
-//! Knows: how both are put together from blocks, and that making a compressor takes longer than
-//! compressing a receipt.
-//! Never knows: what is in a part, or where parts are kept.
-//!
 //! The answers to one call differ by its id, which comes first. What is before and after the result is
 //! short and goes into blocks that are not compressed; the blocks of the result are the same in every
 //! answer. Each body is one gzip member or one zstd frame, which every client reads.

@@ -1,7 +1,4 @@
 //! Whether the caller that a head names may ask.
-//!
-//! Knows: that most clients send the same head again, which is looked into once.
-//! Never knows: who may.
 
 use super::HEADERS_MAX;
 use crate::admission::{CallerHead, ConnectionCaller};

@@ -1,7 +1,4 @@
 //! The time of day, as answers tell it.
-//!
-//! Knows: the `date` field, made once a second and thread.
-//! Never knows: what else is in an answer.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;

@@ -1,8 +1,5 @@
 //! What a connection has read and not yet answered.
 //!
-//! Knows: where the next request begins, and how far ahead of it is read.
-//! Never knows: how a request looks.
-//!
 //! A request that is answered is passed over, not removed: bytes move only when more is read behind
 //! a request that has not come whole, and then once. So a connection's work is linear in its bytes.
 

@@ -1,7 +1,4 @@
 //! The head of a request: whether it is one for the fast path.
-//!
-//! Knows: which fields such a request has, and which it must not have.
-//! Never knows: what becomes of it.
 
 use httparse::Status;
 

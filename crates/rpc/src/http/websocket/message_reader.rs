@@ -1,9 +1,5 @@
 //! A client's messages, put together from its frames as the bytes come.
 //!
-//! Knows: what RFC 6455 lets a client send, how long and how large a message may be, and that memory
-//! follows the bytes that came, whatever was announced.
-//! Never knows: what a message says, or what is said to it.
-//!
 //! tungstenite reads the heads of frames. Its messages are not used: it reserves the length of a frame
 //! when the head comes, and a message in several frames has three times its bytes at the end.
 

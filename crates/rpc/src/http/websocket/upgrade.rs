@@ -1,7 +1,4 @@
 //! From HTTP to WebSocket: who may change over, and how a connection is handed on.
-//!
-//! Knows: the headers of the handshake, and that a browser's page is held back by nobody but us.
-//! Never knows: what is said over the socket.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,8 +1,5 @@
 //! Where the values that are asked for are in one run of the log index.
 //!
-//! Knows: how values are asked for, and how their places are combined.
-//! Never knows: blocks without an index, or what is in a block.
-//!
 //! A run is asked once for each value. Values with few places tell all of them at once, and are combined
 //! first; long lists are read for the slots that are left of some slots at a time. All of it is done in
 //! steps, each linear in what it reads: whoever asks for a thousand values can let others in between,

@@ -1,7 +1,4 @@
 //! Samples of metrics, and the text that Prometheus reads.
-//!
-//! Knows: the crate that writes the text.
-//! Never knows: what the values are.
 
 use prometheus::proto::{
     Bucket, Counter, Gauge, Histogram, LabelPair, Metric as Sample, MetricFamily, MetricType,

@@ -1,7 +1,4 @@
 //! What the system says of this process: memory, processor time, descriptors.
-//!
-//! Knows: Linux's /proc. Elsewhere there are no such metrics.
-//! Never knows: what the process does.
 
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};

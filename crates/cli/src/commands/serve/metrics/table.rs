@@ -1,8 +1,4 @@
 //! The table of metrics: every name, its kind, its labels and its help text.
-//!
-//! Knows: what is shown on `/metrics`. docs/metrics.md, the dashboard and the alerts are held against
-//! this table by a test.
-//! Never knows: where a value comes from.
 
 /// What kind of values a metric has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
