@@ -137,7 +137,8 @@ impl Tree {
                 added.push(block);
             }
         }
-        let next = match tip {
+        // Without another tip too: canonical blocks may have got their receipts.
+        let next = match tip.or(self.tip_hash()) {
             Some(tip) => next.switched_to(tip)?,
             None => next,
         };
