@@ -39,7 +39,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
     let folder = DataFolder::open(&args.data)?;
     on_interrupt(
-        "not everything was checked, and no anchor may have been recorded: check again",
+        "not everything was checked; no block was changed; check again to record anchors",
         || (),
     )?;
     let spec = folder.spec()?;

@@ -161,7 +161,7 @@ fn what_is_held_is_served_at_once_whatever_the_node_does() {
     // Also when it has been tried for a while.
     for url in [&nobody(), &silent.url, &busy.url] {
         let served = follow(&data.path(), url, &["--upstream-timeout", "1"]);
-        wait_ready(&served, |reasons| reasons.iter().any(|it| it.contains("to be retried")));
+        wait_ready(&served, |reasons| reasons.iter().any(|it| it.contains("is backing off")));
         if *url == busy.url {
             // The node's own words, and not that it said nothing.
             let expected = "HTTP 429, retry after 60 s";

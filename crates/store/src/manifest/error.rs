@@ -229,12 +229,12 @@ impl ManifestError {
 
 /// What to do about a manifest that cannot be read.
 fn remedy(fault: &TextFault) -> &'static str {
-    match fault {
-        TextFault::Development => "import the archives again",
-        TextFault::Version { .. } => "use the build that wrote it, or a newer one",
-        _ => {
-            "the file is damaged: bring it back from a copy, or rebuild it from the segments with \
-             `quipu repair`"
-        }
+    if matches!(fault, TextFault::Development) {
+        "import the archives again"
+    } else if matches!(fault, TextFault::Version { .. }) {
+        "use the build that wrote it, or a newer one"
+    } else {
+        "the file is damaged: bring it back from a copy, or rebuild it from the segments with \
+         `quipu repair`"
     }
 }
