@@ -21,10 +21,10 @@ const SEGMENT_SHARE: u64 = 1024;
 const SEGMENT_BYTES_MAX: u64 = 2 << 20;
 /// The table of 4096 slots takes 16 KiB, whatever else is in a run.
 const RUN_BYTES_MIN: u64 = 20 << 10;
-/// A bucket has 1,300 bytes and 11 bits of the directory.
-const RUN_SHARE: u64 = 768;
-/// The directory stops growing at 2^19 buckets: 768 KiB at 2 billion keys.
-const RUN_BYTES_MAX: u64 = 832 << 10;
+/// A bucket has 1,300 bytes and a byte of the directory.
+const RUN_SHARE: u64 = 1024;
+/// The directory stops growing at 2^19 buckets: 640 KiB at 2 billion keys.
+const RUN_BYTES_MAX: u64 = 704 << 10;
 /// Lengths of buckets of postings take 12 bits, and some buckets have long lists to tell of.
 const LOGS_SHARE: u64 = 512;
 const LOGS_BYTES_MAX: u64 = 1536 << 10;
@@ -105,16 +105,16 @@ mod tests {
     #[test]
     fn the_first_read_of_a_run_brings_the_whole_tail() {
         let name = run(RunSubject::Transactions);
-        // Keys, slots, and bits of a length in the directory, as docs/format-index.md has them.
-        for (keys, slots, length_bits) in [
-            (3000_u64, 1_u64, 11_u64),
-            (1_600_000, 1, 11),
-            (1 << 27, 128, 11),
-            (1_999_938_337, 2048, 12),
-            (1 << 31, 2048, 12),
+        // Keys, slots, and bits of a size in the directory, as docs/format-index.md has them.
+        for (keys, slots, size_bits) in [
+            (3000_u64, 1_u64, 8_u64),
+            (1_600_000, 1, 8),
+            (1 << 27, 128, 8),
+            (1_999_938_337, 2048, 10),
+            (1 << 31, 2048, 10),
         ] {
             let buckets = keys.div_ceil(256).min(1 << 19);
-            let tail = 4 * slots + (buckets * length_bits).div_ceil(8) + RUN_FOOTER_BYTES;
+            let tail = 4 * slots + (buckets * size_bits).div_ceil(8) + RUN_FOOTER_BYTES;
             let file_bytes = keys * 5136 / 1000 + tail;
             let lead = ReadAhead::of(&name, file_bytes).lead();
             let lead_bytes = lead.end - lead.start;

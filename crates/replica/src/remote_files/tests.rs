@@ -94,7 +94,7 @@ async fn opening_a_run_takes_one_request_and_few_bytes() {
     let fixture = Fixture::new(&in_memory()).await;
     let lead = RUN_BYTES / 1024 + (20 << 10);
     let tail = RUN_BYTES - 6400..RUN_BYTES;
-    fixture.open_tail(RUN, RUN_BYTES, 44, tail).await;
+    fixture.open_tail(RUN, RUN_BYTES, 56, tail).await;
     assert_eq!(fixture.store.take_ranges(), [RUN_BYTES - lead..RUN_BYTES]);
     let logs = fixture.open(LOGS, 5000);
     read(&*logs, 5000 - 56..5000).await;
@@ -122,7 +122,7 @@ async fn a_cold_answer_by_hash_takes_four_dependent_round_trips() {
     fixture.store.script(&[Step::After(round_trip); 4]);
     let begin = tokio::time::Instant::now();
     let run = fixture.open(RUN, RUN_BYTES);
-    read(&*run, RUN_BYTES - 44..RUN_BYTES).await;
+    read(&*run, RUN_BYTES - 56..RUN_BYTES).await;
     read(&*run, RUN_BYTES - 6400..RUN_BYTES).await;
     read(&*run, 100_000..101_300).await;
     let segment = fixture.open(SEGMENT, SEGMENT_BYTES);
@@ -202,7 +202,7 @@ async fn a_restarted_reader_is_warm_and_serves_while_the_store_fails() {
     let tail = SEGMENT_BYTES - 700_000..SEGMENT_BYTES - 184;
     let ask = async |fixture: &Fixture| {
         fixture.open_tail(SEGMENT, SEGMENT_BYTES, 184, tail.clone()).await;
-        fixture.open_tail(RUN, RUN_BYTES, 44, RUN_BYTES - 6400..RUN_BYTES).await;
+        fixture.open_tail(RUN, RUN_BYTES, 56, RUN_BYTES - 6400..RUN_BYTES).await;
         read(&*fixture.open(RUN, RUN_BYTES), 100_000..101_300).await;
         read(&*fixture.open(SEGMENT, SEGMENT_BYTES), 5000..11_000).await;
     };
@@ -278,7 +278,7 @@ async fn a_pinned_file_is_read_locally_also_where_it_is_open_already() {
     assert_eq!(fixture.store.take_ranges().len(), 1);
     fixture.files.pin(RUN, &disk).unwrap();
     read(&*file, 7000..8000).await;
-    read(&*fixture.open(RUN, RUN_BYTES), RUN_BYTES - 44..RUN_BYTES).await;
+    read(&*fixture.open(RUN, RUN_BYTES), RUN_BYTES - 56..RUN_BYTES).await;
     assert_eq!(fixture.store.take_ranges(), []);
     // A copy that is cut or damaged is none.
     std::fs::write(folder.path().join(RUN), b"short").unwrap();

@@ -25,18 +25,19 @@ pub(crate) struct IndexTail {
 
 impl IndexTail {
     /// The tail of a file without long lists, whose keys have one value each. The slot table comes first;
-    /// `kind` is the width of a value and the code of the subject.
+    /// `sizes` are what the directory says of the buckets, `kind` is the width of a value and the code of the subject.
     pub(crate) fn new(
         slot_table: Vec<u8>,
         span: RunSpan,
         key_count: u64,
         lengths: &[u64],
+        sizes: &[u64],
         kind: [u8; 2],
     ) -> Self {
-        let min = lengths.iter().min().unwrap();
-        let width = u64::BITS - (lengths.iter().max().unwrap() - min).leading_zeros();
+        let min = sizes.iter().min().unwrap();
+        let width = u64::BITS - (sizes.iter().max().unwrap() - min).leading_zeros();
         let mut directory = BitWriter::default();
-        directory.push_all(lengths.iter().map(|length| length - min), width);
+        directory.push_all(sizes.iter().map(|size| size - min), width);
         let mut bytes = slot_table;
         bytes.extend(directory.into_bytes());
         for word in [span.first_slot(), key_count, key_count, *min, span.slot_count()] {

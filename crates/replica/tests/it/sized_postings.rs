@@ -42,7 +42,8 @@ impl SizedPostings {
         let place_bits = 17 + span.slot_count().trailing_zeros();
         let lengths: Vec<u64> =
             (0..bucket_count).map(|bucket| bucket_bytes(&keys, bucket, place_bits)).collect();
-        let tail = IndexTail::new(Vec::new(), span, count, &lengths, [place_bits as u8, 3]);
+        let tail =
+            IndexTail::new(Vec::new(), span, count, &lengths, &lengths, [place_bits as u8, 3]);
         Self { keys, place_bits, tail }
     }
 }

@@ -43,13 +43,14 @@ impl SizedRun {
         let zero_count = (all_keys.div_ceil(bucket_count) - 1) >> low_bits;
         let value_bits = (u64::BITS - (key_count - 1).leading_zeros()).max(4);
         let key_bits = u64::from(1 + low_bits + value_bits);
-        let lengths: Vec<u64> = (0..bucket_count)
-            .map(|bucket| (zero_count + keys.count(bucket) * key_bits).div_ceil(8) + 4)
-            .collect();
+        let sizes: Vec<u64> = (0..bucket_count).map(|bucket| keys.count(bucket)).collect();
+        let lengths: Vec<u64> =
+            sizes.iter().map(|count| (zero_count + count * key_bits).div_ceil(8) + 4).collect();
         let slots: Vec<u8> =
             (0..span.slot_count()).flat_map(|_| (slot_keys as u32).to_le_bytes()).collect();
         let code = if subject == RunSubject::Transactions { 1 } else { 2 };
-        let tail = IndexTail::new(slots, span, key_count, &lengths, [value_bits as u8, code]);
+        let tail =
+            IndexTail::new(slots, span, key_count, &lengths, &sizes, [value_bits as u8, code]);
         Self { keys, low_bits, value_bits, zero_count, ordinal_count: key_count, tail }
     }
 }

@@ -122,6 +122,15 @@ impl Shape {
         bits.div_ceil(8).saturating_add(wide(CHECKSUM_BYTES))
     }
 
+    /// What the directory says of a bucket of this length.
+    fn bucket_size(&self, bytes: u64) -> u64 {
+        if self.subject.has_lists() { bytes } else { self.ordinal_count(bytes) }
+    }
+
+    fn bucket_bytes(&self, size: u64) -> u64 {
+        if self.subject.has_lists() { size } else { self.ordinal_bucket_bytes(size) }
+    }
+
     fn zero_count(&self, low_bits: u32) -> u64 {
         self.key_span.saturating_sub(1).checked_shr(low_bits).unwrap_or(0)
     }
@@ -147,7 +156,7 @@ pub(super) fn place_bits_max(slot_count: u64) -> u32 {
 struct Footer {
     shape: Shape,
     key_count: u64,
-    bucket_bytes_min: u64,
+    bucket_size_min: u64,
     long_count: u64,
     /// Of the directory.
     width: u32,
@@ -168,15 +177,15 @@ impl Footer {
         }
         let footer: &[u8; 56] = suffix.last_chunk().ok_or_else(too_short)?;
         let (words, _) = footer.as_chunks::<8>();
-        let [first_slot, item_count, key_count, bucket_bytes_min, counts, rest, _] = words else {
+        let [first_slot, item_count, key_count, bucket_size_min, counts, rest, _] = words else {
             return Err(too_short());
         };
         let [width, value_bits, subject, version, checksum @ ..] = *rest;
         if version != VERSION {
             return Err(CorruptIndex::Version { expected: VERSION, found: version });
         }
-        let [first_slot, item_count, key_count, bucket_bytes_min, counts] =
-            [first_slot, item_count, key_count, bucket_bytes_min, counts]
+        let [first_slot, item_count, key_count, bucket_size_min, counts] =
+            [first_slot, item_count, key_count, bucket_size_min, counts]
                 .map(|word| u64::from_le_bytes(*word));
         let span = RunSpan::new(first_slot, counts & u64::from(u32::MAX))?;
         let found = subject;
@@ -184,7 +193,7 @@ impl Footer {
         let footer = Self {
             shape: Shape::new(subject, span, item_count, value_bits.into()),
             key_count,
-            bucket_bytes_min,
+            bucket_size_min,
             long_count: counts >> 32,
             width: width.into(),
             checksum: u32::from_le_bytes(checksum),
@@ -201,8 +210,8 @@ impl Footer {
         for (field, max, found) in [
             ("entry count", Shape::item_count_max(shape.subject), shape.item_count),
             ("key count", shape.item_count, self.key_count),
-            ("width of a bucket's length", WIDTH_MAX.into(), self.width.into()),
-            ("lowest length of a bucket", file_bytes, self.bucket_bytes_min),
+            ("width of a bucket's size", WIDTH_MAX.into(), self.width.into()),
+            ("size of the smallest bucket", file_bytes, self.bucket_size_min),
             ("number of buckets with long lists", long_count_max, self.long_count),
             ("width of a value", value_bits_max.into(), shape.value_bits.into()),
         ] {
@@ -467,7 +476,8 @@ fn read_long_entries(bytes: &[u8]) -> Vec<(u64, u64)> {
     entries.iter().map(entry).collect()
 }
 
-/// Where each bucket begins, or what is wrong with the directory.
+/// Where each bucket begins, or what is wrong with the directory, which has the length of each bucket of
+/// posting lists and the number of keys of each bucket of ordinals: those numbers are narrower.
 fn read_directory(
     footer: &Footer,
     directory: &[u8],
@@ -482,14 +492,9 @@ fn read_directory(
     starts.push(at);
     for bucket in 0..shape.bucket_count {
         let excess = read(directory, bucket.saturating_mul(footer.width.into()), footer.width);
-        let bytes = footer.bucket_bytes_min.saturating_add(excess.ok_or("it is cut short")?);
-        if !shape.subject.has_lists() {
-            let own = shape.ordinal_count(bytes);
-            if shape.ordinal_bucket_bytes(own) != bytes {
-                return Err("the length of a bucket is not that of its keys");
-            }
-            keys = keys.saturating_add(own);
-        }
+        let size = footer.bucket_size_min.saturating_add(excess.ok_or("it is cut short")?);
+        keys = keys.saturating_add(size);
+        let bytes = shape.bucket_bytes(size);
         let long = longs.next_if(|(of, _)| *of == bucket).map_or(0, |(_, bytes)| *bytes);
         at = at.saturating_add(long).saturating_add(bytes);
         starts.push(at);
@@ -514,11 +519,11 @@ pub(super) fn put_tail(
 ) {
     let begin = out.len();
     out.extend(ordinal_counts.iter().flat_map(|count| count.to_le_bytes()));
-    let lengths = || bucket_bytes.iter().map(|(_, bytes)| *bytes);
-    let bucket_bytes_min = lengths().min().unwrap_or(0);
-    let width = width_of(lengths().max().unwrap_or(0).saturating_sub(bucket_bytes_min));
+    let sizes = || bucket_bytes.iter().map(|(_, bytes)| shape.bucket_size(*bytes));
+    let bucket_size_min = sizes().min().unwrap_or(0);
+    let width = width_of(sizes().max().unwrap_or(0).saturating_sub(bucket_size_min));
     let mut packer = Packer::new(out);
-    lengths().for_each(|bytes| packer.push(bytes.saturating_sub(bucket_bytes_min), width));
+    sizes().for_each(|size| packer.push(size.saturating_sub(bucket_size_min), width));
     packer.finish();
     let mut long_count = 0_u32;
     for (bucket, (long, _)) in (0_u32..).zip(bucket_bytes).filter(|(_, (long, _))| *long > 0) {
@@ -526,7 +531,7 @@ pub(super) fn put_tail(
         out.extend(long.to_le_bytes());
         long_count = long_count.saturating_add(1);
     }
-    for word in [shape.span.first_slot(), shape.item_count, key_count, bucket_bytes_min] {
+    for word in [shape.span.first_slot(), shape.item_count, key_count, bucket_size_min] {
         out.extend(word.to_le_bytes());
     }
     out.extend(u32::try_from(shape.span.slot_count()).unwrap_or(u32::MAX).to_le_bytes());

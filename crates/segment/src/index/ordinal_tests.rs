@@ -486,7 +486,7 @@ fn expected_bytes(key_count: u64, slot_count: u64) -> (u64, u64) {
     let mean = key_count / shape.bucket_count;
     let bucket = |keys| shape.ordinal_bucket_bytes(keys);
     let deviation = 6 * (mean.isqrt() + 1);
-    let width = width_of(bucket(mean + deviation) - bucket(mean.saturating_sub(deviation)));
+    let width = width_of(2 * deviation);
     let tail = 4 * slot_count + (shape.bucket_count * u64::from(width)).div_ceil(8) + 56;
     (shape.bucket_count * bucket(mean + 1) + tail, tail)
 }
@@ -563,10 +563,10 @@ fn the_format_is_what_the_document_draws() {
         "0600000000000000",                   // first slot
         "0300000000000000",                   // entries
         "0300000000000000",                   // keys
-        "1500000000000000",                   // bytes of the shortest bucket
+        "0300000000000000",                   // keys of the smallest bucket
         "0200000000000000",                   // slots, buckets with long lists
-        "00040101",                           // width of lengths and of ordinals, subject, version
-        "4dbaaff65175697075496478",           // the tail's checksum, magic
+        "00040101",                           // width of sizes and of ordinals, subject, version
+        "bd8c4a925175697075496478",           // the tail's checksum, magic
     ];
     assert_eq!(alloy_primitives::hex::encode(&file), expected.concat());
     check_finds(&file, &all);

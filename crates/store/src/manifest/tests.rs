@@ -175,7 +175,7 @@ fn a_text_with_a_right_checksum_is_still_checked() {
     let digest = B256::ZERO;
     let rest = format!("{digest} receipts {digest} {digest} 0 0 0");
     let cases = [
-        ("quipu manifest 4\n".to_owned(), "line 1: manifest version 4, this build reads 1 to 3"),
+        ("quipu manifest 4\n".to_owned(), "line 1: manifest version 4, this build reads 1 to 2"),
         ("{}\n".to_owned(), "line 1: \"{}\" where"),
         (format!("{head}segment 5 4 a 1 {rest}\n"), "line 5: blocks 5..4 are"),
         (format!("{head}segment 0 {} a 1 {rest}\n", u64::MAX), "line 5: blocks 0"),
