@@ -5,9 +5,9 @@
 
 use std::num::NonZeroUsize;
 
+use archive::Archive;
 use chain::ChainSpec;
 use chain::trust::Anchors;
-use archive::Archive;
 use ingest::prove::{NO_POINTS, NoProgress, Prover};
 use libfuzzer_sys::fuzz_target;
 
