@@ -209,6 +209,8 @@ class Visitor {
     }
 
     async leaves() {
+        // An answer that a route still alters goes with the page.
+        await this.page.unrouteAll({ behavior: "ignoreErrors" });
         await this.context.close();
     }
 }
